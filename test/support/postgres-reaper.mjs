@@ -1,8 +1,9 @@
 // Ends the servers that a process started and removes their folders once that process is gone, however it ended:
 // the operating system closes this program's standard input then. See postgres-server.mjs.
-import { readFileSync, rmSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { setTimeout as delay } from 'node:timers/promises';
 
 /** @type {Set<string>} */
 const held = new Set();
@@ -14,32 +15,25 @@ for await (const line of createInterface({ input: process.stdin })) {
   else held.delete(folder);
 }
 
-for (const folder of held) {
-  const pid = postmaster(folder);
-  if (pid !== undefined) {
-    process.kill(pid, 'SIGQUIT');
-    while (isAlive(pid)) await new Promise((resolve) => setImmediate(resolve));
+await Promise.all([...held].map(end));
+
+/** @param {string} folder */
+async function end(folder) {
+  // The server removes this file as its last act. To ask for its process id instead would not do: where nobody
+  // collects dead processes, as in many containers, the id stays taken.
+  const pidFile = join(folder, 'data', 'postmaster.pid');
+  if (existsSync(pidFile) && kill(Number(readFileSync(pidFile, 'utf8').split('\n')[0]))) {
+    for (let waits = 0; existsSync(pidFile) && waits < 500; waits++) await delay(20);
   }
   rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
 }
 
-/** @param {string} folder */
-function postmaster(folder) {
-  try {
-    const pid = Number(readFileSync(join(folder, 'data', 'postmaster.pid'), 'utf8').split('\n')[0]);
-    return pid > 0 && isAlive(pid) ? pid : undefined;
-  } catch {
-    // Without that file the server is not running.
-    return undefined;
-  }
-}
-
 /** @param {number} pid */
-function isAlive(pid) {
+function kill(pid) {
   try {
-    process.kill(pid, 0);
-    return true;
+    return process.kill(pid, 'SIGQUIT');
   } catch {
+    // It died without the chance to remove its file.
     return false;
   }
 }
