@@ -142,7 +142,9 @@ async function createTools(folder) {
     },
     /** @param {Settings} settings */
     async configure(settings) {
-      const lines = Object.entries(settings).map(([name, value]) => `${name} = '${String(value).replaceAll("'", "''")}'`);
+      const lines = Object.entries(settings).map(
+        ([name, value]) => `${name} = '${String(value).replaceAll("'", "''")}'`,
+      );
       await appendFile(join(data, 'postgresql.conf'), `\n${lines.join('\n')}\n`);
     },
     /**
