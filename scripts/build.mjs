@@ -1,23 +1,42 @@
-// Compiles the library, the command and the sample application, then puts the migrations beside the compiled library.
+// Puts the migrations into the library's dist folder, then compiles the library, the command and the sample application.
+// Arguments go to tsc: `npm run build -- --watch`.
 import { spawnSync } from 'node:child_process';
-import { chmodSync, cpSync, existsSync, rmSync } from 'node:fs';
+import { chmodSync, cpSync, existsSync, readdirSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
+import { dirname, join, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const library = join(root, 'libs/cyclone');
+const dist = join(library, 'dist');
+const migrations = join(root, 'migrations');
+
+const sql = filesOf(migrations).filter((file) => file.endsWith('.sql'));
+for (const file of sql) cpSync(join(migrations, file), join(dist, 'migrations', file), { preserveTimestamps: true });
+
+// What lost its source since the last build must not stay importable, and must not be published.
+for (const file of filesOf(dist)) if (!hasSource(file)) rmSync(join(dist, file));
+
 const tsc = createRequire(import.meta.url).resolve('typescript/bin/tsc');
+const { status } = spawnSync(process.execPath, [tsc, '-b', root, ...process.argv.slice(2)], { stdio: 'inherit' });
 
-const compiled = spawnSync(process.execPath, [tsc, '-b', root, ...process.argv.slice(2)], { stdio: 'inherit' });
-if (compiled.status !== 0) process.exit(compiled.status ?? 1);
-
-// The whole folder is laid anew, so that a migration renamed during development does not leave its old name behind.
-const migrations = join(root, 'libs/cyclone/dist/migrations');
-rmSync(migrations, { recursive: true, force: true });
-cpSync(join(root, 'migrations'), migrations, {
-  recursive: true,
-  filter: (source) => !source.includes('.') || source.endsWith('.sql') || source === join(root, 'migrations'),
-});
-
-const command = join(root, 'libs/cyclone/dist/cli/main.js');
+const command = join(dist, 'cli/main.js');
 if (existsSync(command)) chmodSync(command, 0o755);
+process.exitCode = status ?? 1;
+
+/** @param {string} folder */
+function filesOf(folder) {
+  if (!existsSync(folder)) return [];
+  const entries = readdirSync(folder, { recursive: true, withFileTypes: true });
+  return entries
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name).slice(folder.length + 1));
+}
+
+/** @param {string} file path in the library's dist folder */
+function hasSource(file) {
+  if (file.endsWith('.tsbuildinfo')) return true;
+  if (file.startsWith(`migrations${sep}`)) return sql.includes(file.slice(`migrations${sep}`.length));
+  const source = file.replace(/(\.d\.ts|\.js)(\.map)?$/, '.ts');
+  return existsSync(file.startsWith(`cli${sep}`) ? join(library, source) : join(library, 'src', source));
+}
