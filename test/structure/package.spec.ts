@@ -1,0 +1,58 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import * as internal from '#cyclone/index.js';
+import * as published from 'nestjs-cyclone';
+import { ROOT } from './source-files.js';
+
+const FOLDER = join(ROOT, 'libs/cyclone');
+
+interface Manifest {
+  exports: Record<string, string | Record<string, string>>;
+  bin: Record<string, string>;
+}
+const manifest = JSON.parse(readFileSync(join(FOLDER, 'package.json'), 'utf8')) as Manifest;
+
+describe('the published package', () => {
+  const packed = JSON.parse(
+    execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], {
+      cwd: FOLDER,
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'ignore'],
+      shell: process.platform === 'win32',
+    }),
+  ) as { files: { path: string }[] }[];
+  const files = packed.flatMap((archive) => archive.files.map((file) => file.path));
+
+  it('contains every file that its entry points and commands name', () => {
+    const entryPoints = Object.values(manifest.exports).flatMap((entry) =>
+      typeof entry === 'string' ? [entry] : Object.values(entry),
+    );
+    const named = [...entryPoints, ...Object.values(manifest.bin)].map((file) => file.replace('./', ''));
+    expect(files).toEqual(expect.arrayContaining(named));
+  });
+
+  it('contains every migration, so that an application needs nothing but the package', () => {
+    const sql = readdirSync(join(ROOT, 'migrations'), { recursive: true, encoding: 'utf8' })
+      .filter((file) => file.endsWith('.sql'))
+      .map((file) => `dist/migrations/${file}`);
+    expect(sql.length).toBeGreaterThan(0);
+    expect(files.filter((file) => file.startsWith('dist/migrations/')).toSorted()).toEqual(sql.toSorted());
+  });
+
+  it('contains the license, and neither specs nor what only the build reads', () => {
+    expect(files).toContain('LICENSE');
+    expect(files.filter((file) => /\.spec\.|\.tsbuildinfo$|^src\/|(?<!\.d)\.ts$/.test(file))).toEqual([]);
+  });
+
+  it('is loaded once, whether by its name or by the path of an internal module', () => {
+    expect(Object.keys(published).length).toBeGreaterThan(0);
+    const internals: Record<string, unknown> = { ...internal };
+    for (const [name, value] of Object.entries(published)) expect(internals[name]).toBe(value);
+  });
+
+  it('has one license text with the repository', () => {
+    expect(existsSync(join(ROOT, 'LICENSE'))).toBe(true);
+    expect(readFileSync(join(FOLDER, 'LICENSE'), 'utf8')).toBe(readFileSync(join(ROOT, 'LICENSE'), 'utf8'));
+  });
+});
