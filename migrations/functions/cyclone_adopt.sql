@@ -1,0 +1,46 @@
+-- After a call whose answer was lost (C4): finds out what became of it. First it ends the session that made the call (p_session, its
+-- application_name), because that one may still be committing; while it lives the answer is `wait`. Then it reads, with locks:
+--   completed   a step of the lost call is terminal at our generation: it was ours
+--   unsettled   it is still running for us: the completion did not happen
+--   lease_lost  it is no longer ours
+--   claimed     a step that runs for us and that we do not know: the lost call claimed it
+create or replace function cyclone_adopt(
+  p_owner text, p_session text, p_doubt_runs bigint[], p_doubt_nodes text[], p_doubt_generations int[],
+  p_known_runs bigint[], p_known_nodes text[], p_known_generations int[]
+) returns table (
+  event text, run_id bigint, node text, kind text, queue text, attempt int, generation int,
+  node_type text, max_attempts int, timeout_ms bigint, input jsonb, info jsonb
+)
+language plpgsql volatile
+set search_path from current
+set enable_seqscan = off
+as $$
+#variable_conflict use_column
+begin
+  perform pg_terminate_backend(a.pid, 1000) from pg_stat_activity a where a.application_name = p_session and a.pid <> pg_backend_pid();
+  if exists (select 1 from pg_stat_activity a where a.application_name = p_session and a.pid <> pg_backend_pid()) then
+    return query select 'wait', null::bigint, null::text, null::text, null::text, null::int, null::int,
+                        null::text, null::int, null::bigint, null::jsonb, null::jsonb;
+    return;
+  end if;
+
+  perform 1 from unnest(p_doubt_runs, p_doubt_nodes) d(run_id, node) join cyclone_steps s on s.run_id = d.run_id and s.node = d.node
+    order by s.run_id, s.node for no key update of s;
+  return query
+    select case when s.state in ('completed', 'discarded', 'cancelled') and s.lease_generation = d.generation then 'completed'
+                when s.state = 'running' and s.lease_owner = p_owner and s.lease_generation = d.generation then 'unsettled'
+                else 'lease_lost' end,
+           d.run_id, d.node, s.kind, s.queue, s.attempt, d.generation, s.node_type, null::int, null::bigint, null::jsonb,
+           jsonb_build_object('state', s.state)
+      from unnest(p_doubt_runs, p_doubt_nodes, p_doubt_generations) d(run_id, node, generation)
+      left join cyclone_steps s on s.run_id = d.run_id and s.node = d.node;
+
+  return query
+    select 'claimed', s.run_id, s.node, s.kind, s.queue, s.attempt, s.lease_generation, s.node_type, s.max_attempts, s.timeout_ms, s.input, null::jsonb
+      from cyclone_steps s
+     where s.state = 'running' and s.lease_owner = p_owner
+       and not exists (select 1 from unnest(p_known_runs, p_known_nodes, p_known_generations) k(run_id, node, generation)
+                        where k.run_id = s.run_id and k.node = s.node and k.generation = s.lease_generation)
+       and not exists (select 1 from unnest(p_doubt_runs, p_doubt_nodes) k(run_id, node) where k.run_id = s.run_id and k.node = s.node);
+end
+$$;

@@ -1,0 +1,33 @@
+-- The housekeeping of a running worker in one call (R19), once for each poll interval: "last seen", the recovery sweep, the deadline scan
+-- and the poll, which only says which of our queues hold work that is due (`due`): the lanes claim it.
+-- p_sweep is false while this process has not been connected for long enough to judge others (C8).
+create or replace function cyclone_tick(
+  p_worker text, p_queues text[], p_kinds text[], p_max_reclaims int, p_sweep boolean, p_limit int
+) returns table (
+  event text, run_id bigint, node text, kind text, queue text, attempt int, generation int,
+  node_type text, max_attempts int, timeout_ms bigint, input jsonb, info jsonb
+)
+language plpgsql volatile
+set search_path from current
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+  v_now timestamptz := cyclone_now();
+begin
+  update cyclone_workers w set last_seen_at = v_now where w.id = p_worker;
+  if not found then
+    return query select 'unknown_worker', null::bigint, null::text, null::text, null::text, null::int, null::int,
+                        null::text, null::int, null::bigint, null::jsonb, null::jsonb;
+  end if;
+  if p_sweep then
+    return query select * from cyclone_sweep(v_now, p_max_reclaims, p_limit);
+    return query select * from cyclone_deadlines(v_now, p_limit);
+  end if;
+  return query
+    select 'due', null::bigint, null::text, null::text, q.queue, null::int, null::int, null::text, null::int, null::bigint, null::jsonb, null::jsonb
+      from unnest(p_queues) q(queue)
+     where exists (select 1 from cyclone_candidates(v_now, array[q.queue], array[1], array[null::timestamptz], p_kinds));
+end
+$$;
