@@ -1,0 +1,95 @@
+import { CycloneError, identify } from './cyclone-error.js';
+
+/** A workflow whose graph cannot be submitted (R3). Nothing was written. */
+export class InvalidGraphError extends CycloneError {
+  static override readonly code = 'CYCLONE_INVALID_GRAPH';
+  static {
+    identify(this, 'InvalidGraphError');
+  }
+  /** The node at fault; absent when the graph as a whole is. */
+  readonly node?: string;
+  /** The workflow, once it is known. */
+  readonly workflow?: string;
+  constructor(
+    message: string,
+    at: { readonly node?: string; readonly workflow?: string } = {},
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+    if (at.node !== undefined) this.node = at.node;
+    if (at.workflow !== undefined) this.workflow = at.workflow;
+  }
+}
+
+/** A value that JSON or Postgres cannot hold (R36). */
+export class InvalidPayloadError extends CycloneError {
+  static override readonly code = 'CYCLONE_INVALID_PAYLOAD';
+  static {
+    identify(this, 'InvalidPayloadError');
+  }
+  constructor(
+    /** Where in the value, for example `input.lines[3].price`. */
+    readonly path: string,
+    /** What is wrong with it and what to pass instead. */
+    readonly problem: string,
+    /** The node whose input it is, when there is one. */
+    readonly node?: string,
+    options?: ErrorOptions,
+  ) {
+    super(`${node === undefined ? '' : `Node "${node}": `}${path} ${problem}`, options);
+  }
+}
+
+/** A value over the limit on payloads (R36), counted in bytes of UTF-8. */
+export class PayloadTooLargeError extends CycloneError {
+  static override readonly code = 'CYCLONE_PAYLOAD_TOO_LARGE';
+  static {
+    identify(this, 'PayloadTooLargeError');
+  }
+  constructor(
+    readonly path: string,
+    readonly maxBytes: number,
+    readonly node?: string,
+  ) {
+    super(
+      `${node === undefined ? '' : `Node "${node}": `}${path} is larger than ${maxBytes} bytes as JSON. ` +
+        `Store the bulk elsewhere and pass a reference to it, or raise limits.maxPayloadBytes.`,
+    );
+  }
+}
+
+/** An input that its DTO class refuses (R37). */
+export class InputValidationError extends CycloneError {
+  static override readonly code = 'CYCLONE_INPUT_VALIDATION';
+  static {
+    identify(this, 'InputValidationError');
+  }
+  constructor(
+    /** What was checked: `input of node "charge"`, `input of workflow place_order`. */
+    readonly subject: string,
+    /** One sentence for each violated constraint. */
+    readonly problems: readonly string[],
+    readonly node?: string,
+  ) {
+    super(`The ${subject} is invalid: ${problems.join('; ')}. Correct the value, or the constraints of its class.`);
+  }
+}
+
+/** A keyed submit in the caller's REPEATABLE READ or SERIALIZABLE transaction met a key that it cannot see (C7). */
+export class TransactionConflictError extends CycloneError {
+  static override readonly code = 'CYCLONE_TRANSACTION_CONFLICT';
+  static {
+    identify(this, 'TransactionConflictError');
+  }
+  constructor(
+    readonly workflow: string,
+    readonly key: string,
+    options?: ErrorOptions,
+  ) {
+    super(
+      `Another transaction has submitted ${workflow} with the key "${key}" since this transaction took its snapshot. ` +
+        `Roll back and run it again, or submit in a READ COMMITTED transaction.`,
+      options,
+    );
+  }
+}

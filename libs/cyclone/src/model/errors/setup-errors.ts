@@ -1,0 +1,84 @@
+import { CycloneError, identify } from './cyclone-error.js';
+
+/** No handler or workflow of this name is known here. */
+export class UnknownHandlerError extends CycloneError {
+  static override readonly code = 'CYCLONE_UNKNOWN_HANDLER';
+  static {
+    identify(this, 'UnknownHandlerError');
+  }
+  constructor(
+    /** The kind, the workflow, or `Class.method`. */
+    readonly handler: string,
+    /** What to do; the default fits a kind that no provider serves. */
+    remedy = 'Decorate a provider method with @Step() or @Action(), and import its module into the application.',
+  ) {
+    super(`"${handler}" is not a known handler. ${remedy}`);
+  }
+}
+
+/** Two handlers of one application claim one kind, or two workflows one name (R22). */
+export class DuplicateHandlerError extends CycloneError {
+  static override readonly code = 'CYCLONE_DUPLICATE_HANDLER';
+  static {
+    identify(this, 'DuplicateHandlerError');
+  }
+  constructor(
+    readonly kind: string,
+    /** Every place that claims it, as `Class.method`. */
+    readonly owners: readonly string[],
+  ) {
+    super(`"${kind}" is declared by ${owners.join(' and ')}. Give one of them another name with the option \`name\`.`);
+  }
+}
+
+/** An option that makes no sense; names the option. */
+export class InvalidOptionError extends CycloneError {
+  static override readonly code = 'CYCLONE_INVALID_OPTION';
+  static {
+    identify(this, 'InvalidOptionError');
+  }
+  constructor(
+    /** The path of the option, for example `retry.maxAttempts`. */
+    readonly option: string,
+    /** What it must be. */
+    readonly problem: string,
+    options?: ErrorOptions,
+  ) {
+    super(`The option ${option} ${problem}`, options);
+  }
+}
+
+/** The database's schema and this version of the library do not fit together (R22). */
+export class SchemaVersionError extends CycloneError {
+  static override readonly code = 'CYCLONE_SCHEMA_VERSION';
+  static {
+    identify(this, 'SchemaVersionError');
+  }
+  constructor(
+    /** The version in the database; null when the tables are missing. */
+    readonly found: number | null,
+    readonly required: number,
+    remedy: string,
+  ) {
+    super(
+      found === null
+        ? `The Cyclone tables are missing; this library needs schema version ${required}. ${remedy}`
+        : `The Cyclone schema has version ${found}, this library needs ${required}. ${remedy}`,
+    );
+  }
+}
+
+/** The server or the role starts transactions above READ COMMITTED, which would strand runs (R22). */
+export class UnsafeIsolationError extends CycloneError {
+  static override readonly code = 'CYCLONE_UNSAFE_ISOLATION';
+  static {
+    identify(this, 'UnsafeIsolationError');
+  }
+  constructor(readonly isolation: string) {
+    super(
+      `default_transaction_isolation is "${isolation}", and Cyclone needs "read committed": under a stricter level two steps ` +
+        `that complete together do not see each other and their run stops for ever. ` +
+        `Run ALTER ROLE … SET default_transaction_isolation = 'read committed' for the role of this connection.`,
+    );
+  }
+}
