@@ -1,0 +1,68 @@
+import { createHash } from 'node:crypto';
+import { ENGINE_COLUMNS, toEngineRow, type EngineRow } from './engine-row.js';
+import type { Completion, Lease } from './engine-store.js';
+import { quoteIdentifier } from './identifier.js';
+import type { Session } from './session.js';
+
+/** SQLSTATEs of cyclone_complete: the reasons why a completion transaction must not commit. */
+export const LEASE_IS_LOST = 'CY001';
+export const TRANSACTION_IS_FOREIGN = 'CY002';
+
+/**
+ * The name that a session bears while its completion transaction is open, so that whoever takes the lease away can end it (C3).
+ * It is made of digits and hex only, and fits into application_name whatever the node is called.
+ */
+export function leaseMark(lease: Lease): string {
+  const node = createHash('sha256').update(lease.node).digest('hex').slice(0, 16);
+  return `cyclone:${lease.runId}:${node}:${lease.generation}`;
+}
+
+/** The two ends of a completion transaction, each one message (R13, C5). Holds no connection. */
+export class CompletionStore {
+  private readonly complete: string;
+
+  constructor(schema: string) {
+    this.complete = `select ${ENGINE_COLUMNS} from ${quoteIdentifier(schema)}.cyclone_complete`;
+  }
+
+  /**
+   * Begins the transaction and marks it. Gives its id, by which a commit whose answer is lost is decided (C4).
+   * READ COMMITTED is said out loud: at REPEATABLE READ two siblings would strand their dependent.
+   */
+  async begin(session: Session, lease: Lease): Promise<string> {
+    const mark = literal(leaseMark(lease));
+    const results = await session.script(
+      'begin',
+      `begin isolation level read committed;
+       select pg_current_xact_id()::text, set_config('application_name', ${mark}, true), set_config('cyclone.lease', ${mark}, true)`,
+    );
+    return results[1]?.rows[0]?.[0] ?? '';
+  }
+
+  /**
+   * Checks deferred constraints, completes the step and commits, all in one message: nothing can come between the completion and
+   * its commit, and the run's lock is held for no round trip. `committed` is false when the server answered the commit with a
+   * rollback, as it does for a transaction that is aborted (S5).
+   * Rejects with SQLSTATE CY001 or CY002 when the completion is refused; then nothing is committed.
+   */
+  async finish(
+    session: Session,
+    owner: string,
+    done: Completion,
+    report: boolean,
+  ): Promise<{ readonly committed: boolean; readonly rows: EngineRow[] }> {
+    const output = done.output === null ? 'null' : `${literal(done.output)}::jsonb`;
+    const call = `${this.complete}(${literal(leaseMark(done))}, ${literal(owner)}, ${literal(done.runId)}::bigint, ${literal(done.node)}, ${done.generation}, ${output}, ${report})`;
+    const results = await session.script('complete', `set constraints all immediate; ${call}; commit`);
+    return {
+      committed: results.at(-1)?.command === 'COMMIT',
+      rows: (results[1]?.rows ?? []).map(toEngineRow),
+    };
+  }
+}
+
+/** A text as SQL literal. The only place that puts values into SQL text: several statements in one message take no parameters. */
+function literal(value: string): string {
+  const quoted = `'${value.replaceAll("'", "''").replaceAll('\\', '\\\\')}'`;
+  return value.includes('\\') ? ` E${quoted}` : quoted;
+}

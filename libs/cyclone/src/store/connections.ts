@@ -1,0 +1,111 @@
+import type { DataSource, QueryRunner } from 'typeorm';
+import { rawClientOf, destroyClient, type RawClient } from './raw-client.js';
+import { Session, type SessionOptions } from './session.js';
+
+/** A pool of `pg` as TypeORM's driver holds it. */
+interface DriverPool {
+  readonly options: Record<string, unknown> & { readonly max?: number };
+}
+interface PostgresDriver {
+  readonly master?: DriverPool;
+  readonly postgres?: {
+    readonly Client: new (options: Record<string, unknown>) => RawClient & { connect(): Promise<unknown> };
+  };
+}
+
+/** A connection that its holder keeps for as long as it likes. */
+export interface HeldSession {
+  readonly session: Session;
+  /** Gives it back; `broken` cuts it instead, so that nobody inherits a doubtful state (S6). */
+  release(broken?: boolean): Promise<void>;
+}
+
+/** Where sessions come from: the application's own DataSource, with its pool, its settings and its credentials. */
+export class Connections {
+  constructor(
+    readonly dataSource: DataSource,
+    private readonly options: SessionOptions,
+  ) {}
+
+  /** How many connections the pool may hold. */
+  get poolSize(): number {
+    return this.driver.master?.options.max ?? 10;
+  }
+
+  /** Takes a connection out of the pool. Rejects when the pool has none within its connectionTimeoutMillis. */
+  async hold(): Promise<HeldSession> {
+    const runner = this.dataSource.createQueryRunner('master');
+    return this.holdRunner(runner);
+  }
+
+  /** The same with a query runner of the caller's, which `release` gives back. */
+  async holdRunner(runner: QueryRunner): Promise<HeldSession> {
+    let client: RawClient;
+    try {
+      client = await rawClientOf(runner);
+    } catch (error) {
+      await runner.release();
+      throw error;
+    }
+    return {
+      session: new Session(client, this.options),
+      release: async (broken = false) => {
+        if (broken) destroyClient(client);
+        await runner.release();
+      },
+    };
+  }
+
+  /** Runs `work` on a connection of the pool. One that fails with anything but a plain SQL error is cut. */
+  async use<T>(work: (session: Session) => Promise<T>): Promise<T> {
+    const held = await this.hold();
+    let broken = true;
+    try {
+      const result = await work(held.session);
+      broken = false;
+      return result;
+    } catch (error) {
+      broken = !isSqlError(error);
+      throw error;
+    } finally {
+      await held.release(broken);
+    }
+  }
+
+  /** A session on the connection of the caller's transaction. */
+  async join(runner: QueryRunner): Promise<Session> {
+    return new Session(await rawClientOf(runner), this.options, false);
+  }
+
+  /** Opens a connection outside the pool, with the DataSource's own settings. The caller handles its errors and ends it. */
+  async openClient(applicationName: string): Promise<RawClient> {
+    const { postgres, master } = this.driver;
+    if (!postgres || !master) throw new Error('The DataSource has not been initialized.');
+    const client = new postgres.Client({ ...master.options, application_name: applicationName });
+    client.on('error', () => undefined); // without a listener a lost connection would end the process (S3)
+    await client.connect();
+    return client;
+  }
+
+  /** The options that a connection of this DataSource is opened with. */
+  get clientOptions(): Readonly<Record<string, unknown>> {
+    return this.driver.master?.options ?? {};
+  }
+
+  session(client: RawClient): Session {
+    return new Session(client, this.options);
+  }
+
+  private get driver(): PostgresDriver {
+    return this.dataSource.driver as unknown as PostgresDriver;
+  }
+}
+
+/**
+ * Whether the server answered a statement with an error: the connection is in order, and nothing is in doubt.
+ * SQLSTATE classes 08 and 57P tell that the connection or the server is going away.
+ */
+export function isSqlError(error: unknown): boolean {
+  const { code } = error as { code?: unknown };
+  return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) && !/^(08|57P)/.test(code);
+}

@@ -1,0 +1,235 @@
+import { ENGINE_COLUMNS, toEngineRow, type EngineRow } from './engine-row.js';
+import { quoteIdentifier } from './identifier.js';
+import { statement, type Session, type Statement } from './session.js';
+
+/** A lease: a step as one execution holds it. */
+export interface Lease {
+  readonly runId: string;
+  readonly node: string;
+  readonly generation: number;
+}
+
+/** A finished execution for the next flush; `output` is JSON text, null for an action. */
+export interface Completion extends Lease {
+  readonly output: string | null;
+}
+
+/** How an execution that did not complete its step is settled (cyclone_settle). */
+export interface Settlement extends Lease {
+  readonly outcome: 'failed' | 'timed_out' | 'snoozed' | 'released';
+  readonly error: string | null;
+  readonly errorKind: 'retryable' | 'permanent' | 'timeout' | null;
+  readonly panicStack: string | null;
+  readonly fingerprint: string | null;
+  /** Milliseconds; null lets the database compute the backoff (C16). */
+  readonly delayMs: number | null;
+}
+
+/** What a flush may claim from one queue. */
+export interface QueueClaim {
+  readonly queue: string;
+  /** Free slots; 0 claims nothing. */
+  readonly slots: number;
+  /** The low-water mark on scheduled_at as the database wrote it; null searches the whole range (DESIGN §8). */
+  readonly since: string | null;
+}
+
+export interface FlushRequest {
+  readonly owner: string;
+  readonly leaseMs: number;
+  readonly completions: readonly Completion[];
+  readonly queues: readonly QueueClaim[];
+  readonly kinds: readonly string[];
+  readonly maxBytes: number;
+  /** Whether promoted steps that this call did not claim are reported. */
+  readonly report: boolean;
+}
+
+export interface TickRequest {
+  readonly worker: string;
+  readonly queues: readonly string[];
+  readonly kinds: readonly string[];
+  /** null: no bound. */
+  readonly maxReclaims: number | null;
+  readonly sweep: boolean;
+  readonly limit: number;
+}
+
+export interface WorkerRecord {
+  readonly id: string;
+  readonly host: string;
+  readonly pid: number;
+  readonly version: string;
+  readonly queues: Readonly<Record<string, number>>;
+  readonly kinds: readonly string[];
+}
+
+/** A renewal that did not happen: `skipped` is locked right now, `gone` is no longer ours (C8). */
+export interface MissedBeat extends Lease {
+  readonly outcome: 'skipped' | 'gone';
+}
+
+const column = <T, V>(items: readonly T[], pick: (item: T) => V): V[] => items.map(pick);
+
+/**
+ * The engine's functions in one schema, one typed method each. It holds no connection: each method takes the session to use.
+ * The only place that knows their names and parameters.
+ */
+export class EngineStore {
+  private readonly quoted: string;
+  private readonly statements: Readonly<Record<string, Statement>>;
+
+  constructor(readonly schema: string) {
+    this.quoted = quoteIdentifier(schema);
+    const rows = (name: string, parameters: number): Statement => this.callOf(name, parameters, ENGINE_COLUMNS);
+    this.statements = {
+      flush: rows('cyclone_flush', 12),
+      settle: rows('cyclone_settle', 11),
+      tick: rows('cyclone_tick', 6),
+      adopt: rows('cyclone_adopt', 8),
+      cancel: rows('cyclone_cancel', 2),
+      pause: rows('cyclone_pause', 1),
+      resume: rows('cyclone_resume', 1),
+      retry: rows('cyclone_retry', 4),
+      heartbeat: this.callOf('cyclone_heartbeat', 5, 'outcome, run_id, node, generation'),
+      registerWorker: this.callOf('cyclone_register_worker', 6, '1'),
+      retireWorker: this.callOf('cyclone_retire_worker', 2, '1'),
+      endBackends: this.callOf('cyclone_end_backends', 1, '*'),
+      transactionStatus: this.callOf('cyclone_transaction_status', 1, '*'),
+    };
+  }
+
+  /** Completes, promotes and claims in one round trip (cyclone_flush). */
+  flush(session: Session, request: FlushRequest): Promise<EngineRow[]> {
+    const { completions, queues } = request;
+    return this.engineRows(session, 'flush', [
+      request.owner,
+      request.leaseMs,
+      ...leaseColumns(completions),
+      column(completions, (c) => c.output),
+      column(queues, (q) => q.queue),
+      column(queues, (q) => q.slots),
+      column(queues, (q) => q.since),
+      request.kinds,
+      request.maxBytes,
+      request.report,
+    ]);
+  }
+
+  /** Settles executions that did not complete (cyclone_settle). `waitMs` null never waits for a locked run. */
+  settle(session: Session, owner: string, items: readonly Settlement[], waitMs: number | null): Promise<EngineRow[]> {
+    return this.engineRows(session, 'settle', [
+      owner,
+      column(items, (i) => i.outcome),
+      ...leaseColumns(items),
+      column(items, (i) => i.error),
+      column(items, (i) => i.errorKind),
+      column(items, (i) => i.panicStack),
+      column(items, (i) => i.fingerprint),
+      column(items, (i) => i.delayMs),
+      waitMs,
+    ]);
+  }
+
+  /** Housekeeping of a worker: last seen, sweep, deadlines, poll (cyclone_tick). */
+  tick(session: Session, request: TickRequest): Promise<EngineRow[]> {
+    const { worker, queues, kinds, maxReclaims, sweep, limit } = request;
+    return this.engineRows(session, 'tick', [worker, queues, kinds, maxReclaims, sweep, limit]);
+  }
+
+  /** Finds out what became of a call whose answer was lost (cyclone_adopt, C4). */
+  adopt(
+    session: Session,
+    owner: string,
+    lostSession: string | null,
+    doubt: readonly Lease[],
+    known: readonly Lease[],
+  ): Promise<EngineRow[]> {
+    return this.engineRows(session, 'adopt', [owner, lostSession, ...leaseColumns(doubt), ...leaseColumns(known)]);
+  }
+
+  /** Renews leases and names those that were not renewed; `leases` null renews all of the owner (C8). */
+  async heartbeat(
+    session: Session,
+    owner: string,
+    leaseMs: number,
+    leases: readonly Lease[] | null,
+  ): Promise<MissedBeat[]> {
+    const listed = leases === null ? [null, null, null] : leaseColumns(leases);
+    const rows = await this.texts(session, 'heartbeat', [owner, leaseMs, ...listed]);
+    return rows.map(([outcome, runId, node, generation]) => ({
+      outcome: outcome as MissedBeat['outcome'],
+      runId: runId ?? '',
+      node: node ?? '',
+      generation: Number(generation),
+    }));
+  }
+
+  async registerWorker(session: Session, worker: WorkerRecord): Promise<void> {
+    const { id, host, pid, version, queues, kinds } = worker;
+    await this.texts(session, 'registerWorker', [id, host, pid, version, JSON.stringify(queues), kinds]);
+  }
+
+  /** Says that a worker drains, or (`gone`) forgets it. */
+  async retireWorker(session: Session, id: string, gone: boolean): Promise<void> {
+    await this.texts(session, 'retireWorker', [id, gone]);
+  }
+
+  /** Ends the sessions with these marks (C3). Gives their number, or null when the role has no right to. */
+  async endBackends(session: Session, marks: readonly string[]): Promise<number | null> {
+    const [row] = await this.texts(session, 'endBackends', [marks]);
+    return row?.[0] == null ? null : Number(row[0]);
+  }
+
+  /** `committed`, `aborted` or `in progress` (C4). */
+  async transactionStatus(session: Session, xid: string): Promise<string> {
+    const [row] = await this.texts(session, 'transactionStatus', [xid]);
+    return row?.[0] ?? 'aborted';
+  }
+
+  cancel(session: Session, runId: string, reason: string | null): Promise<EngineRow[]> {
+    return this.engineRows(session, 'cancel', [runId, reason]);
+  }
+
+  pause(session: Session, runId: string): Promise<EngineRow[]> {
+    return this.engineRows(session, 'pause', [runId]);
+  }
+
+  resume(session: Session, runId: string): Promise<EngineRow[]> {
+    return this.engineRows(session, 'resume', [runId]);
+  }
+
+  /** `node` null retries all discarded nodes. */
+  retry(
+    session: Session,
+    runId: string,
+    node: string | null,
+    additional: number,
+    reason: string | null,
+  ): Promise<EngineRow[]> {
+    return this.engineRows(session, 'retry', [runId, node, additional, reason]);
+  }
+
+  /** The name of an object of the engine, quoted and with its schema. */
+  qualified(name: string): string {
+    return `${this.quoted}.${quoteIdentifier(name)}`;
+  }
+
+  private callOf(name: string, parameters: number, columns: string): Statement {
+    const list = Array.from({ length: parameters }, (_, i) => `$${i + 1}`).join(', ');
+    return statement(name, `select ${columns} from ${this.quoted}.${name}(${list})`);
+  }
+
+  private async engineRows(session: Session, name: string, values: readonly unknown[]): Promise<EngineRow[]> {
+    return (await this.texts(session, name, values)).map(toEngineRow);
+  }
+
+  private texts(session: Session, name: string, values: readonly unknown[]): Promise<(string | null)[][]> {
+    return session.rows(this.statements[name] as Statement, values);
+  }
+}
+
+/** Run ids, nodes and generations as three columns. */
+function leaseColumns(leases: readonly Lease[]): [string[], string[], number[]] {
+  return [column(leases, (l) => l.runId), column(leases, (l) => l.node), column(leases, (l) => l.generation)];
+}

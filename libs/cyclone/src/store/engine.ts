@@ -1,0 +1,33 @@
+import { CompletionStore } from './completion-store.js';
+import type { Connections } from './connections.js';
+import { EngineStore } from './engine-store.js';
+import { EventHub } from './event-hub.js';
+import { Notifier } from './notifier.js';
+import { RunStore } from './run-store.js';
+import { SubmitStore } from './submit-store.js';
+
+/** Everything of one Cyclone that talks to the database, for one schema of one DataSource, and what its parts share. */
+export class Engine {
+  readonly store: EngineStore;
+  readonly submits: SubmitStore;
+  readonly completions: CompletionStore;
+  readonly runs: RunStore;
+  readonly events: EventHub;
+  readonly notifier: Notifier;
+
+  /** @param onProblem told of what went wrong on the side and harms nothing: a listener that threw, a notification not sent */
+  constructor(
+    readonly connections: Connections,
+    readonly schema: string,
+    onProblem: (what: string, error: unknown) => void,
+  ) {
+    this.events = new EventHub((error) => onProblem('An event listener failed', error));
+    this.notifier = new Notifier(connections, schema, (error) =>
+      onProblem('Other processes could not be notified', error),
+    );
+    this.store = new EngineStore(schema);
+    this.submits = new SubmitStore(schema);
+    this.completions = new CompletionStore(schema);
+    this.runs = new RunStore(schema);
+  }
+}

@@ -1,0 +1,114 @@
+import { createHash } from 'node:crypto';
+import { startTimer, type Timer } from '../model/timer.js';
+import type { Connections } from './connections.js';
+import { statement } from './session.js';
+
+/** At most one notification for each queue in this time: NOTIFY takes a global lock at commit (DESIGN §8). */
+const GATHER_MS = 10;
+/** A payload must stay under 8,000 bytes (FACTS); names of queues are at most 512. */
+const MAX_ENTRIES = 10;
+
+/** What one process tells the others: hints only, polling alone is correct. */
+export interface Wakeup {
+  /** Queues that got work. */
+  readonly queues: readonly string[];
+  /** Runs that were cancelled: whoever executes a step of one renews its leases now and notices (R28). */
+  readonly cancelled: readonly string[];
+}
+
+export type WakeupListener = (wakeup: Wakeup) => void;
+
+const NOTIFY = statement('notify', 'select pg_notify($1, $2)');
+
+/** The channel of a schema's Cyclone. */
+export function channelOf(schema: string): string {
+  return `cyclone_${createHash('sha256').update(schema).digest('hex').slice(0, 16)}`;
+}
+
+/** Reads a notification; undefined when it is none of ours. */
+export function parseWakeup(payload: string): Wakeup | undefined {
+  try {
+    const { queues, cancelled } = JSON.parse(payload) as Partial<Wakeup>;
+    return Array.isArray(queues) && Array.isArray(cancelled) ? { queues, cancelled } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Wakes whoever waits for work: this process at once, the others by NOTIFY, gathered for 10 ms, sent after the commit and on a
+ * connection of its own choice, never inside anybody's transaction.
+ */
+export class Notifier {
+  private readonly listeners = new Set<WakeupListener>();
+  private readonly queues = new Set<string>();
+  private readonly cancelled = new Set<string>();
+  private timer: Timer | undefined;
+  private sending: Promise<void> = Promise.resolve();
+  private readonly channel: string;
+
+  /** @param onError told when a notification could not be sent: nothing is lost, the others find the work by polling */
+  constructor(
+    private readonly connections: Connections,
+    schema: string,
+    private readonly onError: (error: unknown) => void,
+  ) {
+    this.channel = channelOf(schema);
+  }
+
+  /** Hears of wake-ups made in this process; the answer stops it. */
+  subscribe(listener: WakeupListener): () => void {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+
+  /** Says that queues got work or runs were cancelled, after the commit that made it so. */
+  wake(wakeup: Partial<Wakeup>): void {
+    const whole: Wakeup = { queues: wakeup.queues ?? [], cancelled: wakeup.cancelled ?? [] };
+    this.deliver(whole);
+    this.tellOthers(whole);
+  }
+
+  /** Wakes the others only: work that this process leaves for them. */
+  tellOthers({ queues, cancelled }: Wakeup): void {
+    for (const queue of queues) this.queues.add(queue);
+    for (const run of cancelled) this.cancelled.add(run);
+    if (this.queues.size + this.cancelled.size > 0)
+      this.timer ??= startTimer(GATHER_MS, () => this.send(), { unref: true });
+  }
+
+  /** Hands a wake-up to the listeners of this process only: it came from another one. */
+  deliver(wakeup: Wakeup): void {
+    for (const listener of this.listeners) listener(wakeup);
+  }
+
+  /** Sends what has been gathered and waits for it. */
+  async close(): Promise<void> {
+    if (this.timer) this.send();
+    await this.sending;
+  }
+
+  private send(): void {
+    this.timer?.cancel();
+    this.timer = undefined;
+    const queues = [...this.queues];
+    const cancelled = [...this.cancelled];
+    this.queues.clear();
+    this.cancelled.clear();
+    const payloads: string[] = [];
+    for (let i = 0; i < Math.max(queues.length, cancelled.length); i += MAX_ENTRIES) {
+      const wakeup: Wakeup = {
+        queues: queues.slice(i, i + MAX_ENTRIES),
+        cancelled: cancelled.slice(i, i + MAX_ENTRIES),
+      };
+      payloads.push(JSON.stringify(wakeup));
+    }
+    this.sending = this.sending
+      .then(() =>
+        this.connections.use(async (session) => {
+          for (const payload of payloads) await session.rows(NOTIFY, [this.channel, payload]);
+        }),
+      )
+      .catch(this.onError);
+  }
+}

@@ -1,0 +1,85 @@
+import { createHash } from 'node:crypto';
+import { RAW_TYPES, type RawClient, type RawResult } from './raw-client.js';
+
+/** Where a call to the database is, for tests that kill a worker there. */
+export type CallPhase = 'before' | 'sent' | 'after';
+/** Told of each call of an engine function; awaited before the call and after its answer. */
+export type CallObserver = (call: string, phase: CallPhase, client: RawClient) => void | Promise<void>;
+
+export interface SessionOptions {
+  /** Named prepared statements; off behind a transaction-mode pooler. */
+  readonly preparedStatements: boolean;
+  readonly observer?: CallObserver;
+}
+
+/** A statement of the engine: `call` names the operation, `text` takes its values as $1 to $n. */
+export interface Statement {
+  readonly call: string;
+  readonly text: string;
+  /** The name of the prepared statement: the hash of its text, which contains the schema (C15). */
+  readonly name: string;
+}
+
+export function statement(call: string, text: string): Statement {
+  return { call, text, name: `cyclone_${createHash('sha256').update(text).digest('hex').slice(0, 16)}` };
+}
+
+/** A plan that is out of date after a schema change, or a statement that a pooler gave to another session (C15, S51). */
+const STATEMENT_IS_LOST: ReadonlySet<unknown> = new Set(['0A000', '26000', '42P05']);
+
+/** A connection as the engine talks over it: texts in, texts out, prepared by name. */
+export class Session {
+  private prepared: boolean;
+
+  constructor(
+    readonly client: RawClient,
+    private readonly options: SessionOptions,
+    /** Whether a call may be repeated on this connection: not inside a transaction of somebody else. */
+    private readonly repeatable = true,
+  ) {
+    this.prepared = options.preparedStatements;
+  }
+
+  /** Runs a statement and gives its rows as texts. Rejects with the driver's error. */
+  async rows(call: Statement, values: readonly unknown[]): Promise<(string | null)[][]> {
+    await this.options.observer?.(call.call, 'before', this.client);
+    try {
+      return await this.send(call, values);
+    } catch (error) {
+      if (!this.prepared || !STATEMENT_IS_LOST.has((error as { code?: unknown }).code)) throw error;
+      this.prepared = false;
+      if (!this.repeatable) throw error;
+      return this.send(call, values);
+    }
+  }
+
+  /** Sends statements without parameters in one message and gives the result of each; the observer sees one call. */
+  async script(call: string, text: string): Promise<RawResult[]> {
+    await this.options.observer?.(call, 'before', this.client);
+    const answer = this.client.query({ text, rowMode: 'array', types: RAW_TYPES });
+    await this.sent(call, answer);
+    const results = await answer;
+    await this.options.observer?.(call, 'after', this.client);
+    return Array.isArray(results) ? results : [results];
+  }
+
+  private async send(call: Statement, values: readonly unknown[]): Promise<(string | null)[][]> {
+    const answer = this.client.query({
+      text: call.text,
+      values,
+      rowMode: 'array',
+      types: RAW_TYPES,
+      ...(this.prepared ? { name: call.name } : {}),
+    });
+    await this.sent(call.call, answer);
+    const result = (await answer) as RawResult;
+    await this.options.observer?.(call.call, 'after', this.client);
+    return result.rows;
+  }
+
+  private async sent(call: string, answer: Promise<unknown>): Promise<void> {
+    if (!this.options.observer) return;
+    answer.catch(() => undefined); // the caller awaits it too; the observer may let it fail before that
+    await this.options.observer(call, 'sent', this.client);
+  }
+}

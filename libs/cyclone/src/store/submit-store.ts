@@ -1,0 +1,136 @@
+import { quoteIdentifier } from './identifier.js';
+import { statement, type Session, type Statement } from './session.js';
+
+/** A node of a new run, as the database takes it. */
+export interface NewNode {
+  readonly node: string;
+  readonly nodeType: string;
+  readonly kind: string;
+  readonly queue: string;
+  readonly priority: number;
+  /** JSON text; null when it is made of upstream outputs. */
+  readonly input: string | null;
+  /** JSON text of the reference expression; null for a literal. */
+  readonly inputSpec: string | null;
+  readonly openDeps: number;
+  readonly dependents: number;
+  readonly maxAttempts: number;
+  /** What few nodes have: stored as JSON so that the usual row stays narrow. */
+  readonly policy: NodePolicy | null;
+}
+
+export interface NodePolicy {
+  readonly onDepFailure?: 'cancel_branch';
+  readonly timeoutMs?: number;
+  readonly retentionMs?: number;
+  readonly backoff?: {
+    readonly baseMs: number;
+    readonly factor: number;
+    readonly maxMs: number;
+    readonly jitter: boolean;
+  };
+}
+
+/** A run to be made, with its whole graph. */
+export interface NewRun {
+  readonly workflow: string;
+  readonly resultNode: string | null;
+  /** JSON text of an object; null for none. */
+  readonly tags: string | null;
+  readonly delayMs: number | null;
+  /** ISO 8601 with zone; wins over the delay. */
+  readonly startAt: string | null;
+  readonly deadlineMs: number | null;
+  readonly nodes: readonly NewNode[];
+  /** Edges: [node, the node that it depends on]. */
+  readonly deps: readonly (readonly [string, string])[];
+}
+
+export interface NewKeyedRun extends NewRun {
+  readonly onceKey: string;
+  /** Of the input, to notice a key that comes again with another one (R7). */
+  readonly onceHash: string;
+}
+
+/** What became of a keyed submit (cyclone_submit_once). */
+export interface KeyedOutcome {
+  readonly outcome: 'created' | 'exists' | 'busy' | 'conflict';
+  /** '' when busy or in conflict. */
+  readonly runId: string;
+  readonly sameInput: boolean;
+}
+
+/** Submits runs in one call (R8). Holds no connection. */
+export class SubmitStore {
+  private readonly submitStatement: Statement;
+  private readonly onceStatement: Statement;
+
+  constructor(schema: string) {
+    const list = (n: number): string => Array.from({ length: n }, (_, i) => `$${i + 1}`).join(', ');
+    const quoted = quoteIdentifier(schema);
+    this.submitStatement = statement('submit', `select run_index, run_id from ${quoted}.cyclone_submit(${list(21)})`);
+    this.onceStatement = statement(
+      'submitOnce',
+      `select run_index, run_id, outcome, same_input from ${quoted}.cyclone_submit_once(${list(24)})`,
+    );
+  }
+
+  /** Makes the runs; gives their ids in the order of `runs`. */
+  async submit(session: Session, runs: readonly NewRun[]): Promise<string[]> {
+    const rows = await session.rows(this.submitStatement, columnsOf(runs));
+    const ids = Array.from({ length: runs.length }, () => '');
+    for (const [index, id] of rows) ids[Number(index) - 1] = id ?? '';
+    return ids;
+  }
+
+  /**
+   * Makes at most one run for each (workflow, key) (R7); gives the outcomes in the order of `runs`.
+   * @param waitMs how long to wait for a transaction that holds a key; null waits as the session's lock_timeout says
+   */
+  async submitOnce(session: Session, runs: readonly NewKeyedRun[], waitMs: number | null): Promise<KeyedOutcome[]> {
+    const keys = [runs.map((r) => r.onceKey), runs.map((r) => r.onceHash), waitMs];
+    const rows = await session.rows(this.onceStatement, [...keys, ...columnsOf(runs)]);
+    const outcomes = Array.from<KeyedOutcome>({ length: runs.length });
+    for (const [index, runId, outcome, same] of rows) {
+      outcomes[Number(index) - 1] = {
+        outcome: outcome as KeyedOutcome['outcome'],
+        runId: runId ?? '',
+        sameInput: same === 't',
+      };
+    }
+    return outcomes;
+  }
+}
+
+/** The runs, their nodes and their edges as columns; nodes and edges name their run by its index from 1. */
+function columnsOf(runs: readonly NewRun[]): unknown[] {
+  const nodes: [number, NewNode][] = [];
+  const deps: [number, readonly [string, string]][] = [];
+  runs.forEach((run, i) => {
+    for (const node of run.nodes) nodes.push([i + 1, node]);
+    for (const dep of run.deps) deps.push([i + 1, dep]);
+  });
+  return [
+    runs.map((r) => r.workflow),
+    runs.map((r) => r.resultNode),
+    runs.map((r) => r.tags),
+    runs.map((r) => r.delayMs),
+    runs.map((r) => r.startAt),
+    runs.map((r) => r.deadlineMs),
+    nodes.map(([index]) => index),
+    nodes.map(([, n]) => n.node),
+    nodes.map(([, n]) => n.nodeType),
+    nodes.map(([, n]) => n.kind),
+    nodes.map(([, n]) => n.queue),
+    nodes.map(([, n]) => n.priority),
+    nodes.map(([, n]) => n.input),
+    nodes.map(([, n]) => n.inputSpec),
+    nodes.map(([, n]) => n.openDeps),
+    nodes.map(([, n]) => n.dependents),
+    nodes.map(([, n]) => n.maxAttempts),
+    nodes.map(([, n]) => (n.policy === null ? null : JSON.stringify(n.policy))),
+    deps.map(([index]) => index),
+    deps.map(([, dep]) => dep[0]),
+    deps.map(([, dep]) => dep[1]),
+  ];
+}
