@@ -1,0 +1,236 @@
+import type { DataSource } from 'typeorm';
+import { CycloneError, InvalidOptionError, SchemaVersionError } from '../model/errors/index.js';
+import { checkSchemaName, quoteIdentifier } from './identifier.js';
+import { readMigrations, SCHEMA_VERSION, type ShippedMigrations } from './migration-files.js';
+import { destroyClient, rawClientOf, type RawClient } from './raw-client.js';
+import { readSchemaStatus, schemaProblem, type Query, type SchemaStatus } from './schema-status.js';
+import { dataSourceProblem, serverVersionProblem } from './server-check.js';
+
+export { SCHEMA_VERSION };
+
+/** A connected client of `pg`; not a pool, because a migration is one transaction. */
+export interface MigrationClient {
+  query(text: string, values?: unknown[]): Promise<{ rows: Record<string, unknown>[] }>;
+}
+
+export interface MigrateOptions {
+  /** The Postgres schema that holds the `cyclone_*` objects; made when it does not exist. @default 'public' */
+  readonly schema?: string;
+  /** Told of each thing that is done, in a sentence. */
+  readonly log?: (message: string) => void;
+}
+
+export interface MigrationResult {
+  /** The version of the schema now. */
+  readonly version: number;
+  /** The names of the migrations that this call applied. */
+  readonly applied: readonly string[];
+  /** Whether this call installed the functions of the engine. */
+  readonly functionsInstalled: boolean;
+}
+
+export interface MigrationStatus extends SchemaStatus {
+  /** The names of the migrations that `migrate` would apply. */
+  readonly pending: readonly string[];
+  /** Whether the functions in the database are those of this library. */
+  readonly functionsCurrent: boolean;
+  /** Why this library cannot work with the schema as it is; undefined when it can. */
+  readonly problem: SchemaVersionError | undefined;
+}
+
+/**
+ * Brings the schema to the version of this library, in one transaction: applies what is missing and installs the functions of the
+ * engine when they differ. Does nothing to a schema that is newer and works with this library. Any number of processes may call
+ * it at once, and workers may go on meanwhile.
+ *
+ * Functions are replaced only by a library of the same or a newer schema version, so a release that changes one of them has to
+ * bring a migration with it.
+ *
+ * @param target an initialized DataSource, or a connected client of `pg` that is not in a transaction
+ * @throws SchemaVersionError when the schema is newer and does not work with this library
+ * @throws InvalidOptionError for a schema name that Postgres does not take, a server older than 14, a DataSource of another database
+ * @throws CycloneError naming the file that failed; nothing was changed then
+ */
+export async function migrate(
+  target: DataSource | MigrationClient,
+  { schema = 'public', log = () => undefined }: MigrateOptions = {},
+): Promise<MigrationResult> {
+  checkSchemaName(schema);
+  const shipped = await readMigrations();
+  return withQuery(target, async (query) => {
+    // READ COMMITTED, whatever the default is: what another process has done is looked up after the lock is ours.
+    await query('begin isolation level read committed read write');
+    try {
+      const result = await migrateLocked(query, shipped, schema, log);
+      await query('commit');
+      return result;
+    } catch (error) {
+      await query('rollback').catch(() => undefined); // of a lost connection, which rolls back by itself
+      throw error;
+    }
+  });
+}
+
+/** Compares the schema with this library. Changes nothing. */
+export async function migrationStatus(
+  target: DataSource | MigrationClient,
+  { schema = 'public' }: Pick<MigrateOptions, 'schema'> = {},
+): Promise<MigrationStatus> {
+  checkSchemaName(schema);
+  const shipped = await readMigrations();
+  const status = await withQuery(target, (query) => readSchemaStatus(query, schema));
+  return {
+    ...status,
+    pending: shipped.files.filter((file) => status.missing.includes(file.version)).map((file) => file.name),
+    functionsCurrent: status.functionsChecksum === shipped.functionsChecksum,
+    problem: schemaProblem(status),
+  };
+}
+
+/**
+ * Everything that `migrate` does, as a script for psql: for databases that only an administrator may change.
+ *
+ * @param from the version that the schema has; 0 is an empty one
+ */
+export async function migrationSql(schema = 'public', { from = 0 }: { readonly from?: number } = {}): Promise<string> {
+  checkSchemaName(schema);
+  const shipped = await readMigrations();
+  return [
+    'begin isolation level read committed read write;',
+    ...SETTINGS,
+    `select pg_advisory_xact_lock(hashtextextended(${literal(lockName(schema))}, 0));`,
+    `create schema if not exists ${quoteIdentifier(schema)};`,
+    searchPath(schema),
+    ...shipped.files.filter((file) => file.version > from).map(({ name, sql }) => `\n-- ${name}\n${sql.trimEnd()}`),
+    ...functionStatements(shipped).map((sql) => `\n${sql}`),
+    'commit;',
+    '',
+  ].join('\n');
+}
+
+/** An application's limits on statements are not made for migrations; `language sql` bodies name functions that come later. */
+const SETTINGS = [
+  'set local statement_timeout = 0;',
+  'set local lock_timeout = 0;',
+  'set local idle_in_transaction_session_timeout = 0;',
+  'set local check_function_bodies = off;',
+];
+
+async function migrateLocked(
+  query: Query,
+  shipped: ShippedMigrations,
+  schema: string,
+  log: (message: string) => void,
+): Promise<MigrationResult> {
+  const [server] = await query(`select current_setting('server_version_num') as version`);
+  const tooOld = serverVersionProblem(Number(server?.version));
+  if (tooOld) throw tooOld;
+
+  await query(SETTINGS.join('\n'));
+  await query('select pg_advisory_xact_lock(hashtextextended($1, 0))', [lockName(schema)]);
+  const status = await readSchemaStatus(query, schema);
+  const { version: found, functionsChecksum } = status;
+  if (found !== null && found > SCHEMA_VERSION) {
+    const problem = schemaProblem(status);
+    if (problem) throw problem;
+    log(`The schema has version ${found}, newer than this library's ${SCHEMA_VERSION}, and works with it.`);
+    return { version: found, applied: [], functionsInstalled: false };
+  }
+
+  const pending = shipped.files.filter((file) => status.missing.includes(file.version));
+  const functionsInstalled =
+    pending.length > 0 || functionsChecksum !== shipped.functionsChecksum || !status.functionsInstalled;
+  if (functionsInstalled) await enterSchema(query, schema, log);
+  for (const { name, sql } of pending) {
+    await run(query, name, sql);
+    log(`Applied ${name}.`);
+  }
+  if (functionsInstalled) {
+    await run(query, 'functions', functionStatements(shipped).join('\n'));
+    log(`Installed ${shipped.functions.length} functions.`);
+  }
+  return { version: SCHEMA_VERSION, applied: pending.map((file) => file.name), functionsInstalled };
+}
+
+/** Makes the schema, unless it is there: to ask needs no right, to say IF NOT EXISTS needs the right to create one. */
+async function enterSchema(query: Query, schema: string, log: (message: string) => void): Promise<void> {
+  const exists = await query('select from pg_namespace where nspname = $1', [schema]);
+  if (exists.length === 0) {
+    await query(`create schema ${quoteIdentifier(schema)}`);
+    log(`Created the schema ${quoteIdentifier(schema)}.`);
+  }
+  await query(searchPath(schema));
+}
+
+/** Functions that say SET search_path FROM CURRENT keep this one for ever (C15). */
+function searchPath(schema: string): string {
+  return `set local search_path = ${quoteIdentifier(schema)}, pg_temp;`;
+}
+
+/** Replaces the functions, lets nobody call them but their owner and whom an administrator named (C15), and notes which they are. */
+function functionStatements(shipped: ShippedMigrations): string[] {
+  const names = shipped.functions.map(({ name }) => literal(name)).join(', ');
+  return [
+    ...shipped.functions.map(({ sql }) => sql.trimEnd()),
+    `do $cyclone$
+declare
+  v_function regprocedure;
+begin
+  for v_function in
+    select p.oid from pg_proc p join pg_namespace n on n.oid = p.pronamespace
+     where n.nspname = current_schema() and p.proname in (${names})
+  loop
+    execute format('revoke execute on function %s from public', v_function);
+  end loop;
+end
+$cyclone$;`,
+    `update cyclone_schema_version set functions = ${literal(shipped.functionsChecksum)}
+ where version = (select max(version) from cyclone_schema_version);`,
+  ];
+}
+
+function lockName(schema: string): string {
+  return `cyclone migrations of ${schema}`;
+}
+
+/** A text as SQL literal: names of our own files, checksums and the checked name of the schema. */
+function literal(text: string): string {
+  return text.includes('\\')
+    ? `E'${text.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`
+    : `'${text.replaceAll("'", "''")}'`;
+}
+
+async function run(query: Query, name: string, sql: string): Promise<void> {
+  try {
+    await query(sql);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new CycloneError(`The migration ${name} failed, nothing was changed: ${reason}`, { cause: error });
+  }
+}
+
+/** Lends one connection to the work; a DataSource's own is given back, or cut when its state is in doubt (S6). */
+async function withQuery<T>(target: DataSource | MigrationClient, work: (query: Query) => Promise<T>): Promise<T> {
+  if (!('createQueryRunner' in target)) {
+    if ('totalCount' in target)
+      throw new InvalidOptionError('client', 'must be one client, not a pool: take one out of it.');
+    return work(queryOf(target));
+  }
+  const foreign = dataSourceProblem(target.options.type);
+  if (foreign) throw foreign;
+  const runner = target.createQueryRunner('master');
+  let client: RawClient | undefined;
+  try {
+    client = await rawClientOf(runner);
+    const result = await work(queryOf(client as unknown as MigrationClient));
+    client = undefined;
+    return result;
+  } finally {
+    if (client) destroyClient(client);
+    await runner.release();
+  }
+}
+
+function queryOf(client: MigrationClient): Query {
+  return async (sql, values) => (await client.query(sql, values)).rows;
+}
