@@ -1,0 +1,103 @@
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import pg from 'pg';
+import { SCHEMA_VERSION } from '#cyclone/store/migrator.js';
+import { createDatabase, type TestDatabase } from '../support/postgres.js';
+import { ROOT } from '../structure/source-files.js';
+
+const COMMAND = join(ROOT, 'libs/cyclone/dist/cli/main.js');
+
+interface Outcome {
+  code: number;
+  stdout: string;
+  stderr: string;
+}
+
+function cyclone(args: string[], env: Record<string, string> = {}): Promise<Outcome> {
+  const { DATABASE_URL: _unset, ...rest } = process.env;
+  return new Promise((resolve) => {
+    execFile(process.execPath, [COMMAND, ...args], { env: { ...rest, ...env } }, (error, stdout, stderr) => {
+      resolve({ code: error ? Number(error.code) : 0, stdout, stderr });
+    });
+  });
+}
+
+describe('cyclone migrate', () => {
+  let database: TestDatabase;
+  beforeEach(async () => {
+    database = await createDatabase();
+  });
+  afterEach(() => database.drop());
+
+  it('succeeds in eight processes at once on an empty database, and one of them does the work', async () => {
+    const outcomes = await Promise.all(
+      Array.from({ length: 8 }, () => cyclone(['migrate', '--database-url', database.url])),
+    );
+    expect(outcomes.map(({ code, stdout }) => `${code} ${stdout.trim()}`)).toEqual(
+      Array.from({ length: 8 }, () => `0 ${SCHEMA_VERSION}`),
+    );
+    expect(outcomes.filter(({ stderr }) => stderr.includes('Applied 0001_tables.'))).toHaveLength(1);
+    expect(outcomes.filter(({ stderr }) => stderr.includes('There is nothing to do.'))).toHaveLength(7);
+  });
+
+  it('tells with its exit code whether there is something to do', async () => {
+    const env = { DATABASE_URL: database.url };
+    const before = await cyclone(['migrate', '--status', '--schema', 'my-Schema'], env);
+    expect(before.code).toBe(1);
+    expect(before.stdout).toContain('pending      0001_tables 0002_views');
+    expect(before.stderr).toContain('npx cyclone migrate --schema my-Schema');
+    expect((await cyclone(['migrate', '--schema', 'my-Schema'], env)).code).toBe(0);
+    expect(await cyclone(['migrate', '--status', '--schema', 'my-Schema'], env)).toMatchObject({ code: 0, stderr: '' });
+  });
+
+  it('prints a script that an administrator can run', async () => {
+    const { code, stdout, stderr } = await cyclone(['migrate', '--sql', '--schema', "o'brien"]);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    const client = new pg.Client({ connectionString: database.url });
+    await client.connect();
+    await client.query(stdout);
+    await client.end();
+    expect((await cyclone(['migrate', '--status', '--schema', "o'brien"], { DATABASE_URL: database.url })).code).toBe(
+      0,
+    );
+  });
+
+  it('never shows the password, whatever goes wrong', async () => {
+    const wrong = new URL(database.url);
+    wrong.password = 's3cret';
+    wrong.pathname = '/nowhere';
+    const unknown = await cyclone(['migrate'], { DATABASE_URL: wrong.href });
+    expect(unknown).toMatchObject({ code: 3, stdout: '' });
+    expect(unknown.stderr).toContain('"nowhere" does not exist');
+    wrong.port = '1';
+    const refused = await cyclone(['migrate', '--database-url', wrong.href]);
+    expect(refused).toMatchObject({ code: 3, stdout: '' });
+    expect(refused.stderr).toContain(`Cannot connect to postgres://postgres@127.0.0.1:1/nowhere`);
+    const malformed = await cyclone(['migrate', '--database-url', 'postgres//u:s3cret@h']);
+    expect(malformed.code).toBe(2);
+    for (const { stdout, stderr } of [unknown, refused, malformed]) expect(stdout + stderr).not.toContain('s3cret');
+  });
+});
+
+describe('a wrong command line', () => {
+  it.each([
+    [[], 'A command is missing'],
+    [['toString'], 'There is no command "toString"'],
+    [['migrate', 'now'], 'takes no argument'],
+    [['migrate', '--fast'], '--fast'],
+    [['migrate', '--sql', '--status'], 'exclude each other'],
+    [['migrate'], 'No database'],
+    [['migrate', '--schema', 'pg_x', '--sql'], '--schema must not be "pg_x"'],
+    [['migrate', '--database-url', 'mysql://h/db'], 'must begin with postgres://'],
+  ])('cyclone %j ends with exit code 2 and says why', async (args, why) => {
+    const { code, stdout, stderr } = await cyclone(args);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).toContain(why);
+  });
+
+  it('cyclone --help shows the usage on stdout', async () => {
+    const { code, stdout } = await cyclone(['--help']);
+    expect(code).toBe(0);
+    expect(stdout).toContain('migrate --status');
+  });
+});
