@@ -83,6 +83,15 @@ describe('migrate', () => {
     expect(await column(`select xmin::text from pg_proc where pronamespace = 'public'::regnamespace`)).toEqual(before);
   });
 
+  it('waits for others who migrate the same schema, and then finds nothing left to do', async () => {
+    const clients = Array.from({ length: 8 }, () => new pg.Client({ connectionString: database.url }));
+    await Promise.all(clients.map((other) => other.connect()));
+    const results = await Promise.all(clients.map((other) => migrate(other, { schema: 'flow' })));
+    await Promise.all(clients.map((other) => other.end()));
+    expect(results.filter(({ functionsInstalled }) => functionsInstalled)).toHaveLength(1);
+    expect(results.map(({ version }) => version)).toEqual(results.map(() => SCHEMA_VERSION));
+  });
+
   it('works through a DataSource of the application, and gives its connection back', async () => {
     const dataSource = await openDataSource(database.url, { poolSize: 1 });
     await migrate(dataSource, { schema: 'flow' });
