@@ -1,0 +1,35 @@
+// oxlint-disable typescript/no-explicit-any -- inference over every workflow
+import type { Duration } from '../model/duration.js';
+import type { Type } from '../model/options.js';
+import type { WorkflowBuilder } from './builder.js';
+import type { Node, StepNode } from './handle.js';
+
+/** A workflow class: `define` describes the graph of a run for its input. It must be pure: the same input gives the same graph. */
+export interface WorkflowDefinition<In, Out> {
+  /** @returns the node whose output is the result of the run, or nothing */
+  define: (builder: WorkflowBuilder, input: In) => StepNode<Out> | void;
+}
+
+/** Options of `@Workflow()`. */
+export interface WorkflowOptions<In = any> {
+  /** Unique in the application; stored with every run. @default the name of the class */
+  readonly name?: string;
+  /** DTO class of the input: `define` gets a validated instance of it (R37). */
+  readonly input?: Type<In>;
+  /** How long a run may take from its start until it fails (R27). @default no limit */
+  readonly runDeadline?: Duration;
+  /** The `name` of the CycloneModule that the workflow belongs to. @default the unnamed one */
+  readonly cyclone?: string;
+}
+
+/** What a workflow takes. */
+export type WorkflowInput<W> = W extends { define(builder: WorkflowBuilder, input: infer I): unknown } ? I : never;
+
+/** What a workflow gives: void when its `define` returns no node. */
+export type WorkflowOutput<W> = W extends { define(...args: any[]): infer R }
+  ? [Extract<R, Node>] extends [never]
+    ? void
+    : Extract<R, Node> extends StepNode<infer O>
+      ? O
+      : void
+  : void;

@@ -1,0 +1,24 @@
+import { InvalidOptionError } from '../../model/errors/setup-errors.js';
+import type { HandlerOptions } from '../../model/options.js';
+import { className, setHandlerMetadata } from '../../graph/metadata.js';
+
+/** Notes what a decorator says. Options are checked at the start of the application, which lists all problems at once (R22). */
+export function declareHandler(
+  nodeType: 'step' | 'action',
+  prototype: object,
+  key: string | symbol,
+  options: HandlerOptions = {},
+): void {
+  if (typeof prototype === 'function') {
+    throw new InvalidOptionError(
+      `@${nodeType === 'step' ? 'Step' : 'Action'}() on ${prototype.name}.${String(key)}`,
+      'must stand on a method of instances, not on a static one.',
+    );
+  }
+  setHandlerMetadata(prototype, key, {
+    kind: options.name ?? (typeof key === 'string' ? key : ''),
+    nodeType,
+    options,
+    owner: `${className(prototype)}.${String(key)}`,
+  });
+}

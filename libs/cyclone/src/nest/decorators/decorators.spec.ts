@@ -1,0 +1,75 @@
+import { Injectable, Scope } from '@nestjs/common';
+import { Test } from '@nestjs/testing';
+import { getHandlerMetadata, getWorkflowMetadata } from '../../graph/metadata.js';
+import type { WorkflowBuilder } from '../../graph/builder.js';
+import { Step } from './step.decorator.js';
+import { Workflow } from './workflow.decorator.js';
+
+@Injectable()
+class Prices {
+  readonly list = [1];
+}
+
+@Workflow({ name: 'quote', runDeadline: '1d' })
+class Quote {
+  constructor(readonly prices: Prices) {}
+  define(_b: WorkflowBuilder, _input: string): void {}
+}
+
+@Workflow()
+@Injectable({ scope: Scope.TRANSIENT })
+class Unnamed {
+  define(_b: WorkflowBuilder, _input: string): void {}
+}
+
+describe('@Workflow()', () => {
+  it('makes a class a provider whose constructor is injected', async () => {
+    const module = await Test.createTestingModule({ providers: [Prices, Quote] }).compile();
+    expect(module.get(Quote).prices).toBe(module.get(Prices));
+  });
+
+  it('notes its name and options; the name is that of the class by default', () => {
+    expect(getWorkflowMetadata(Quote)).toEqual({ name: 'quote', options: { name: 'quote', runDeadline: '1d' } });
+    expect(getWorkflowMetadata(Unnamed)).toEqual({ name: 'Unnamed', options: {} });
+  });
+
+  it('keeps the options of an @Injectable() below it', async () => {
+    const module = await Test.createTestingModule({ providers: [Unnamed] }).compile();
+    expect(await module.resolve(Unnamed)).not.toBe(await module.resolve(Unnamed));
+  });
+
+  it('is not inherited: a subclass would be a second workflow with one name', () => {
+    class Sub extends Quote {}
+    expect(getWorkflowMetadata(Sub)).toBeUndefined();
+    expect(getWorkflowMetadata(undefined)).toBeUndefined();
+  });
+});
+
+describe('@Step()', () => {
+  it('notes the options as they are; the application checks them at its start (R22)', () => {
+    class Handlers {
+      @Step({ queue: '', retry: { maxAttempts: -1 } }) charge(id: string): string {
+        return id;
+      }
+    }
+    expect(getHandlerMetadata(Handlers.prototype, 'charge')?.metadata).toEqual({
+      kind: 'charge',
+      nodeType: 'step',
+      options: { queue: '', retry: { maxAttempts: -1 } },
+      owner: 'Handlers.charge',
+    });
+  });
+
+  it('refuses a static method', () => {
+    const declare = (): unknown => {
+      class Handlers {
+        @Step() static charge(id: string): string {
+          return id;
+        }
+        refund(): void {}
+      }
+      return Handlers;
+    };
+    expect(declare).toThrow('@Step() on Handlers.charge must stand on a method of instances');
+  });
+});

@@ -1,0 +1,20 @@
+// oxlint-disable typescript/no-explicit-any -- the type of the input comes from the options or from define
+import { Injectable } from '@nestjs/common';
+import type { Type } from '../../model/options.js';
+import { setWorkflowMetadata } from '../../graph/metadata.js';
+import type { WorkflowDefinition, WorkflowOptions } from '../../graph/workflow.js';
+
+/** How Nest marks a class as a provider. */
+const INJECTABLE = '__injectable__';
+
+/**
+ * Makes a class a workflow and a provider; its constructor may inject what it likes, but `define` must be pure. The name is
+ * stored with every run: give it one that survives renaming the class.
+ */
+export function Workflow<In = any>(options: WorkflowOptions<In> = {}) {
+  return <C extends Type<WorkflowDefinition<In, any>>>(target: C): void => {
+    // @Injectable() below this decorator may have options of its own, which a second one would replace.
+    if (!Reflect.hasOwnMetadata(INJECTABLE, target)) Injectable()(target);
+    setWorkflowMetadata(target, { name: options.name ?? target.name, options });
+  };
+}
