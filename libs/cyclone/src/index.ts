@@ -1,0 +1,80 @@
+// The public surface of nestjs-cyclone, by layer.
+
+// model: errors
+export {
+  AlreadyTerminalError,
+  ChildNotRetryableError,
+  CompletionTransactionError,
+  CycloneError,
+  DuplicateHandlerError,
+  InputValidationError,
+  InvalidGraphError,
+  InvalidOptionError,
+  InvalidPayloadError,
+  LeaseLostError,
+  NodeNotFoundError,
+  NotPausedError,
+  NotRetryableError,
+  PayloadTooLargeError,
+  PermanentError,
+  ResultUnavailableError,
+  RetryAfterError,
+  RunCancelledError,
+  RunFailedError,
+  RunNotFoundError,
+  SchemaVersionError,
+  SnoozeError,
+  TransactionConflictError,
+  UnknownHandlerError,
+  UnsafeIsolationError,
+  WaitTimeoutError,
+  type TransactionProblem,
+} from './model/errors/index.js';
+
+// model: states, options, events
+export {
+  DEP_FAILURE_POLICIES,
+  ERROR_KINDS,
+  NODE_TYPES,
+  RUN_STATES,
+  STEP_STATES,
+  TERMINAL_RUN_STATES,
+  TERMINAL_STEP_STATES,
+  type DepFailurePolicy,
+  type ErrorKind,
+  type NodeType,
+  type RunState,
+  type StepState,
+  type TerminalRunState,
+  type TerminalStepState,
+} from './model/states.js';
+export { TRANSITIONS, type Entity, type Transition } from './model/transitions.js';
+export type { Duration } from './model/duration.js';
+export type { Backoff, BackoffFunction, ExponentialBackoff, FixedBackoff } from './model/backoff.js';
+export type { ExecutionOptions, HandlerDefaults, HandlerOptions, RetryPolicy, Type } from './model/options.js';
+export {
+  isRunEvent,
+  RUN_EVENT_TYPES,
+  STEP_EVENT_TYPES,
+  type CycloneEvent,
+  type RunEvent,
+  type RunEventType,
+  type StepEvent,
+  type StepEventType,
+} from './model/events.js';
+
+// graph: what a workflow is made of
+export { WorkflowBuilder, type NodeOptions } from './graph/builder.js';
+export type { ActionHandle, Node, StepHandle, StepNode } from './graph/handle.js';
+export { from, join, lit, type Input, type Joined, type JoinShape } from './graph/inputs.js';
+export type { PlanLimits } from './graph/plan-context.js';
+export { StepContext, type StepLogger } from './graph/step-context.js';
+export { stepsOf, type StepsOf } from './graph/steps-of.js';
+export type { NotStorable, Stored, StoredOutput } from './graph/stored.js';
+export type { StartOptions, SubmitOptions, WaitOptions } from './graph/client-types.js';
+export type { WorkflowDefinition, WorkflowInput, WorkflowOptions, WorkflowOutput } from './graph/workflow.js';
+
+// nest: decorators
+export { Action } from './nest/decorators/action.decorator.js';
+export { Step } from './nest/decorators/step.decorator.js';
+export { Workflow } from './nest/decorators/workflow.decorator.js';
