@@ -115,6 +115,8 @@ b.step(orders.charge, valid);
 b.step(orders.validate, lit(order), { timeout: '5 parsecs' });
 // @ts-expect-error E14 an unknown policy
 b.step(orders.validate, lit(order), { onDepFailure: 'ignore' });
+// @ts-expect-error a graph is data: a backoff function stands on the handler
+b.step(orders.validate, lit(order), { retry: { backoff: () => '1s' } });
 // @ts-expect-error after takes nodes
 b.step(orders.validate, lit(order), { after: ['validate'] });
 

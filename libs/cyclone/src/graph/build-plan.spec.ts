@@ -161,9 +161,9 @@ describe('an input', () => {
       const one = b.step(h.one, lit(1));
       b.step(h.two, input(one) as never);
     });
-    const { inputJson, inputSpec } = nodeOf(run, 'two') as RunPlan['nodes'][number];
+    const { inputJson: json, inputSpec } = nodeOf(run, 'two') as RunPlan['nodes'][number];
     return {
-      json: inputJson && (JSON.parse(inputJson) as unknown),
+      json: json && (JSON.parse(json) as unknown),
       spec: inputSpec && (JSON.parse(inputSpec) as unknown),
     };
   };
@@ -351,6 +351,10 @@ describe('a graph is refused before anything is written (R3)', () => {
 
   it('when an option makes no sense, naming the node or the handler (R22)', () => {
     expect(() => plan((b) => b.step(h.one, lit(1), { timeout: -1 }))).toThrow('The option timeout of node "one"');
+    const retry = { backoff: () => '1s' } as never;
+    expect(() => plan((b) => b.step(h.one, lit(1), { retry }))).toThrow(
+      'retry.backoff of node "one" must not be a function',
+    );
     expect(() => plan((b) => b.step(h.badOption, lit(1)))).toThrow('retry.maxAttempts of Handlers.badOption');
     expect(() => new PlanContext({ queue: '' })).toThrow('queue of defaults');
     expect(() => new PlanContext({}, { maxNodes: 0 })).toThrow('limits.maxNodes');

@@ -44,8 +44,7 @@ export function standalonePlan(
   const { kind, nodeType } = handler;
   const problem = checkNodeName(kind);
   if (problem !== undefined) throw new InvalidGraphError(`The job of ${handler.owner} ${problem}`, { node: kind });
-  const { queue, priority, maxAttempts, policyJson } = context.policyOf(handler, submit);
-  const inputJson = encodePayload(input, { maxBytes: context.maxPayloadBytes, path: 'input', node: kind });
+  const { queue, priority, maxAttempts, policyJson } = context.settingsOf(handler, submit);
   return {
     workflow: kind,
     nodes: [
@@ -55,7 +54,7 @@ export function standalonePlan(
         kind,
         queue,
         priority,
-        inputJson,
+        inputJson: encodePayload(input, { maxBytes: context.maxPayloadBytes, path: 'input', node: kind }),
         inputSpec: null,
         openDeps: 0,
         dependents: 0,

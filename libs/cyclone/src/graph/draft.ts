@@ -70,7 +70,7 @@ export class GraphDraft {
     }
 
     const upstream = new Set<string>();
-    const { inputJson, inputSpec } = compileInput(input, {
+    const compiled = compileInput(input, {
       node,
       maxBytes: this.context.maxPayloadBytes,
       use: (target) => upstream.add(this.upstreamNode(target, node, 'reads', true)),
@@ -87,15 +87,14 @@ export class GraphDraft {
       throw this.error(`brings the graph over ${MAX_EDGES} edges. Split it into child runs.`, node);
     }
 
-    const { queue, priority, maxAttempts, policyJson } = this.context.policyOf(handler, this.submit, options, node);
+    const { queue, priority, maxAttempts, policyJson } = this.context.settingsOf(handler, this.submit, options, node);
     this.nodes.set(node, {
       node,
       nodeType,
       kind: handler.kind,
       queue,
       priority,
-      inputJson,
-      inputSpec,
+      ...compiled,
       openDeps: upstream.size,
       dependents: 0,
       maxAttempts,

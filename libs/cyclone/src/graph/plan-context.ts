@@ -1,13 +1,16 @@
+import type { Backoff, BackoffFunction } from '../model/backoff.js';
 import { InvalidOptionError } from '../model/errors/setup-errors.js';
 import {
   resolveHandlerOptions,
   type ExecutionOptions,
+  type RetryPolicy,
   type HandlerDefaults,
   type ResolvedOptions,
 } from '../model/options.js';
 import { DEFAULT_MAX_PAYLOAD_BYTES } from '../model/payload.js';
 import type { DepFailurePolicy } from '../model/states.js';
 import type { HandlerMetadata } from './metadata.js';
+import type { NodePolicy, PlanNode } from './plan.js';
 
 /** Bounds of one submit. */
 export interface PlanLimits {
@@ -21,7 +24,7 @@ export interface PlanLimits {
 export class PlanContext {
   readonly maxNodes: number;
   readonly maxPayloadBytes: number;
-  private readonly plain = new WeakMap<HandlerMetadata, NodePolicy>();
+  private readonly plain = new WeakMap<HandlerMetadata, NodeSettings>();
 
   /** @throws InvalidOptionError for defaults or limits that make no sense */
   constructor(
@@ -34,22 +37,30 @@ export class PlanContext {
   }
 
   /**
-   * The policy of a node (R9). What the handler and the module decide alone is resolved once.
+   * What a node's options come to (R9). What the handler and the module decide alone is resolved once.
    * @param options of the node, which is called `node`
    * @throws InvalidOptionError naming the option, and the handler or the node
    */
-  policyOf(handler: HandlerMetadata, submit?: ExecutionOptions, options?: NodeExecution, node?: string): NodePolicy {
+  settingsOf(
+    handler: HandlerMetadata,
+    submit?: ExecutionOptions,
+    options?: NodeExecution,
+    node?: string,
+  ): NodeSettings {
     const { onDepFailure = 'fail_run' } = options ?? {};
     if (!saysSomething(options) && !saysSomething(submit) && onDepFailure === 'fail_run')
-      return this.plainPolicy(handler);
+      return this.plainSettings(handler);
+    if (typeof options?.retry?.backoff === 'function') {
+      throw new InvalidOptionError(`retry.backoff of node "${node}"`, 'must not be a function; put it on the handler.');
+    }
     const subject = node === undefined ? handler.owner : `node "${node}"`;
-    return policy(resolveHandlerOptions(this.defaults, handler.options, [options, submit], subject), onDepFailure);
+    return settings(resolveHandlerOptions(this.defaults, handler.options, [options, submit], subject), onDepFailure);
   }
 
-  private plainPolicy(handler: HandlerMetadata): NodePolicy {
+  private plainSettings(handler: HandlerMetadata): NodeSettings {
     let plain = this.plain.get(handler);
     if (!plain) {
-      plain = policy(resolveHandlerOptions(this.defaults, handler.options, [], handler.owner), 'fail_run');
+      plain = settings(resolveHandlerOptions(this.defaults, handler.options, [], handler.owner), 'fail_run');
       this.plain.set(handler, plain);
     }
     return plain;
@@ -57,29 +68,26 @@ export class PlanContext {
 }
 
 /** What a node may say about its execution. */
-export interface NodeExecution extends ExecutionOptions {
+export interface NodeExecution extends Omit<ExecutionOptions, 'retry'> {
+  /** As for a handler, but without a function: a graph is data, and the worker would never see it. */
+  readonly retry?: Omit<RetryPolicy, 'backoff'> & { readonly backoff?: Exclude<Backoff, BackoffFunction> };
   /** When an upstream node is discarded: fail the run, or cancel only this branch (R23). @default 'fail_run' */
   readonly onDepFailure?: DepFailurePolicy;
 }
 
 /** The options of a node in the form of a plan. */
-export interface NodePolicy {
-  readonly queue: string;
-  readonly priority: number;
-  readonly maxAttempts: number;
-  readonly policyJson: string | null;
-}
+export type NodeSettings = Pick<PlanNode, 'queue' | 'priority' | 'maxAttempts' | 'policyJson'>;
 
-function policy(resolved: ResolvedOptions, onDepFailure: DepFailurePolicy): NodePolicy {
+function settings(resolved: ResolvedOptions, onDepFailure: DepFailurePolicy): NodeSettings {
   const { queue, priority, maxAttempts, backoff, timeoutMs, retentionMs } = resolved;
-  const stored = {
-    ...(onDepFailure === 'fail_run' ? {} : { onDepFailure }),
-    ...(backoff === null ? {} : { backoff }),
-    ...(timeoutMs === null ? {} : { timeoutMs }),
-    ...(retentionMs === null ? {} : { retentionMs }),
+  const policy: NodePolicy = {
+    ...(onDepFailure === 'cancel_branch' && { onDepFailure }),
+    ...(backoff !== null && { backoff }),
+    ...(timeoutMs !== null && { timeoutMs }),
+    ...(retentionMs !== null && { retentionMs }),
   };
-  const policyJson = JSON.stringify(stored);
-  return { queue, priority, maxAttempts, policyJson: policyJson === '{}' ? null : policyJson };
+  const policyJson = Object.keys(policy).length === 0 ? null : JSON.stringify(policy);
+  return { queue, priority, maxAttempts, policyJson };
 }
 
 function saysSomething(options: ExecutionOptions | undefined): boolean {

@@ -1,3 +1,4 @@
+import type { NumericBackoff } from '../model/backoff.js';
 import type { NodeType } from '../model/states.js';
 import type { HandlerMetadata } from './metadata.js';
 
@@ -20,10 +21,18 @@ export interface PlanNode {
   /** Downstream nodes. */
   readonly dependents: number;
   readonly maxAttempts: number;
-  /** JSON text of `{ onDepFailure, backoff, timeoutMs, retentionMs }` without what is default; null when all of it is. */
+  /** JSON text of a NodePolicy; null when all of it is default. */
   readonly policyJson: string | null;
   /** The handler, for the validation of its input (R37). */
   readonly handler: HandlerMetadata;
+}
+
+/** The parts of a node's policy that are stored together; what is default is left out. */
+export interface NodePolicy {
+  readonly onDepFailure?: 'cancel_branch';
+  readonly backoff?: NumericBackoff;
+  readonly timeoutMs?: number;
+  readonly retentionMs?: number;
 }
 
 /** A checked graph, ready for the database: plain data. */

@@ -23,6 +23,7 @@ export interface FixedBackoff {
 /**
  * A delay of your own. `attempt` is the one that failed, from 1. It applies to failures that the worker itself reports; where
  * the database settles an attempt alone (a timeout found by the sweep), the default exponential backoff applies (C16).
+ * It stands on a handler or in the module's defaults, never on a node: a graph is data.
  */
 export type BackoffFunction = (attempt: number, error: unknown) => Duration;
 

@@ -53,7 +53,7 @@ export interface ResolvedOptions {
   readonly timeoutMs: number | null;
   /** null: the default backoff. */
   readonly backoff: NumericBackoff | null;
-  /** Of a custom backoff function: milliseconds (C16). */
+  /** Of a custom backoff function: milliseconds. For a step that is stored without a backoff; a node's own wins (R9, C16). */
   readonly customDelay?: (attempt: number, error: unknown) => number;
   /** null: the module's default applies. */
   readonly retentionMs: number | null;
