@@ -1,0 +1,107 @@
+import type { CycloneError } from '../model/errors/cyclone-error.js';
+import { InvalidOptionError } from '../model/errors/setup-errors.js';
+import { parsePositiveDuration } from '../model/duration.js';
+import {
+  resolveHandlerOptions,
+  type ExecutionOptions,
+  type HandlerDefaults,
+  type HandlerOptions,
+  type ResolvedOptions,
+} from '../model/options.js';
+import { isStorable } from '../model/storable-text.js';
+import { checkNodeName, MAX_NODE_NAME_BYTES as MAX_NAME_BYTES } from '../graph/check.js';
+import type { HandlerMetadata } from '../graph/metadata.js';
+import type { WorkflowOptions } from '../graph/workflow.js';
+import { checkEach } from './collect-problems.js';
+import type { DiscoveredWorkflow } from './discovery.js';
+
+const EXECUTION_OPTIONS = ['queue', 'priority', 'timeout', 'retry', 'retention'] as const;
+const HANDLER_OPTIONS = [...EXECUTION_OPTIONS, 'name', 'input', 'cyclone'] as const;
+const WORKFLOW_OPTIONS = ['name', 'input', 'runDeadline', 'cyclone'] as const;
+
+/** Checks the module's `defaults`, each option by itself. */
+export function checkDefaults(problems: CycloneError[], defaults: HandlerDefaults): void {
+  checkEach(problems, defaults, EXECUTION_OPTIONS, (one) => resolveExecution(one, 'defaults'), { prefix: 'defaults.' });
+}
+
+/** Checks a handler, each option by itself (R22); gives its options unless something is wrong. */
+export function checkHandler(
+  problems: CycloneError[],
+  { kind, options }: HandlerMetadata,
+  defaults: HandlerDefaults,
+  where: string,
+): ResolvedOptions | undefined {
+  const before = problems.length;
+  if (options.name !== undefined && typeof options.name !== 'string') {
+    problems.push(new InvalidOptionError(`name of ${where}`, 'must be a string.'));
+  } else {
+    const problem = checkNodeName(kind);
+    // A standalone job's node, and by default that of a graph, is called like its kind (R5).
+    if (problem !== undefined) problems.push(new InvalidOptionError(`name of ${where}`, nameAdvice(kind, problem)));
+  }
+  checkEach<HandlerOptions>(problems, options, HANDLER_OPTIONS, (one) => checkOne(one, where), {
+    suffix: ` of ${where}`,
+  });
+  return problems.length === before ? resolveHandlerOptions(defaults, options, [], where) : undefined;
+}
+
+/** Checks a workflow; says whether it is in order. */
+export function checkWorkflow(problems: CycloneError[], workflow: DiscoveredWorkflow, where: string): boolean {
+  const before = problems.length;
+  const { name, instance, options } = workflow;
+  if (typeof name !== 'string' || name === '' || Buffer.byteLength(name) > MAX_NAME_BYTES || !isStorable(name)) {
+    problems.push(
+      new InvalidOptionError(
+        `name of ${where}`,
+        `must be a text of 1 to ${MAX_NAME_BYTES} bytes that Postgres can store.`,
+      ),
+    );
+  }
+  if (instance === undefined) problems.push(scopeProblem('@Workflow()', where));
+  else if (typeof instance.define !== 'function') {
+    problems.push(new InvalidOptionError(`define of ${where}`, 'must be a method: what is provided has none.'));
+  }
+  checkEach<WorkflowOptions>(
+    problems,
+    options,
+    WORKFLOW_OPTIONS,
+    ({ runDeadline, input }) => {
+      if (runDeadline !== undefined) parsePositiveDuration(runDeadline, `runDeadline of ${where}`);
+      checkClass(input, where);
+    },
+    { suffix: ` of ${where}` },
+  );
+  return problems.length === before;
+}
+
+/** Refuses a provider that has no instance of its own outside of a request. */
+export function scopeProblem(what: string, where: string): InvalidOptionError {
+  return new InvalidOptionError(
+    `scope of ${where}`,
+    `must be the default one: ${what} needs one instance for the whole application, and this provider, or one that it injects, is request-scoped or transient.`,
+  );
+}
+
+function checkOne({ input, name: _name, cyclone: _cyclone, ...execution }: HandlerOptions, where: string): void {
+  checkClass(input, where);
+  resolveExecution(execution, where);
+}
+
+function resolveExecution(options: ExecutionOptions, subject: string): void {
+  if (options.retry !== undefined && (typeof options.retry !== 'object' || options.retry === null)) {
+    throw new InvalidOptionError(`retry of ${subject}`, 'must be an object of maxAttempts and backoff.');
+  }
+  resolveHandlerOptions({}, options, [], subject);
+}
+
+function checkClass(input: unknown, where: string): void {
+  if (input !== undefined && typeof input !== 'function') {
+    throw new InvalidOptionError(`input of ${where}`, 'must be a class.');
+  }
+}
+
+function nameAdvice(kind: string, problem: string): string {
+  return kind === ''
+    ? 'is missing: a method whose key is a symbol has no name of its own. Give the handler one with the option `name`.'
+    : `${problem} Give the handler another one.`;
+}

@@ -1,0 +1,172 @@
+import type { DiscoveryService } from '@nestjs/core';
+import type { CycloneError } from '../model/errors/cyclone-error.js';
+import { DuplicateHandlerError, UnknownHandlerError } from '../model/errors/setup-errors.js';
+import type { HandlerDefaults } from '../model/options.js';
+import {
+  className,
+  getHandlerMetadata,
+  getWorkflowMetadata,
+  listHandlers,
+  type HandlerLookup,
+  type HandlerMetadata,
+} from '../graph/metadata.js';
+import type { WorkflowDefinition } from '../graph/workflow.js';
+import { checkHandler, checkWorkflow, scopeProblem } from './check-handler.js';
+import type { CycloneNames } from './cyclone-names.js';
+import type {
+  DiscoveredHandler,
+  DiscoveredListener,
+  DiscoveredWorkflow,
+  Discovery,
+  HostedMethod,
+} from './discovery.js';
+import { listListeners } from './listener-metadata.js';
+import { providerHosts, type ProviderHost } from './provider-host.js';
+
+/** Finds what the providers of the application hold for one Cyclone. Starts nothing and keeps nothing. */
+export class CycloneExplorer {
+  constructor(
+    private readonly name: string | undefined,
+    private readonly discovery: Pick<DiscoveryService, 'getProviders'>,
+    private readonly names: CycloneNames,
+    private readonly defaults: HandlerDefaults,
+  ) {}
+
+  /** Looks at all providers that there are now; those of lazily loaded modules as well. */
+  explore(): Discovery {
+    const found = new Findings();
+    for (const host of providerHosts(this.discovery.getProviders())) {
+      this.findHandlers(host, found);
+      this.findWorkflow(host, found);
+      this.findListeners(host, found);
+    }
+    return found.close();
+  }
+
+  private findHandlers(host: ProviderHost, found: Findings): void {
+    let ofInstance: ReadonlyMap<unknown, HandlerLookup> = new Map();
+    for (const [index, prototype] of host.prototypes.entries()) {
+      const lookups = listHandlers(prototype);
+      for (const [key, lookup] of lookups) {
+        const method = methodOf(host, prototype, key);
+        const { kind, options } = lookup.metadata;
+        if (ofInstance.get(key)?.metadata.kind === kind || !this.owns(options.cyclone, method.where, found)) continue;
+        if (!isOverridden(lookup)) this.addHandler(method, lookup.metadata, found);
+        // An override that is not decorated loses the handler, unless the class is provided for the one that has it (S26).
+        else if (!host.prototypes.slice(index + 1).some((token) => servesAs(token, key, lookup.metadata))) {
+          found.problems.push(overrideProblem(lookup, key));
+        }
+      }
+      ofInstance = new Map([...lookups].filter(([, lookup]) => !isOverridden(lookup)));
+    }
+  }
+
+  private addHandler(method: HostedMethod, metadata: HandlerMetadata, found: Findings): void {
+    const { host, key, where } = method;
+    if (host.instance && typeof (host.instance as Methods)[key] !== 'function') {
+      found.warnings.push(`${where} is not served: what the application provides in its place has no such method.`);
+      return;
+    }
+    const options = checkHandler(found.problems, metadata, this.defaults, where);
+    if (options) found.handlers.push({ ...method, metadata, options });
+  }
+
+  private findWorkflow(host: ProviderHost, found: Findings): void {
+    for (const prototype of host.prototypes) {
+      const target: unknown = Object.getOwnPropertyDescriptor(prototype, 'constructor')?.value;
+      const metadata = getWorkflowMetadata(target);
+      if (!metadata || !this.owns(metadata.options.cyclone, className(prototype), found)) continue;
+      const workflow: DiscoveredWorkflow = {
+        name: metadata.name,
+        target: target as DiscoveredWorkflow['target'],
+        instance: host.instance as WorkflowDefinition<unknown, unknown>,
+        options: metadata.options,
+      };
+      if (checkWorkflow(found.problems, workflow, className(prototype))) found.workflows.push([workflow, host.module]);
+      return;
+    }
+  }
+
+  private findListeners(host: ProviderHost, found: Findings): void {
+    const keys = new Set<string | symbol>();
+    for (const prototype of host.prototypes) {
+      for (const [key, metadata] of listListeners(prototype)) {
+        const method = methodOf(host, prototype, key);
+        if (keys.has(key) || !this.owns(metadata.cyclone, method.where, found)) continue;
+        keys.add(key);
+        if (!host.instance) found.problems.push(scopeProblem('@OnStepEvent()', method.where));
+        else if (typeof (host.instance as Methods)[key] === 'function') found.listeners.push({ ...method, metadata });
+      }
+    }
+  }
+
+  /** Whether it belongs to this Cyclone. What names a Cyclone that nobody has would be lost in silence. */
+  private owns(cyclone: string | undefined, where: string, found: Findings): boolean {
+    if (cyclone === this.name) return true;
+    if (!this.names.has(cyclone)) found.problems.push(this.names.unknownProblem(cyclone, where));
+    return false;
+  }
+}
+
+type Methods = Record<string | symbol, unknown>;
+
+/** What one exploration has found so far. */
+class Findings {
+  readonly handlers: DiscoveredHandler[] = [];
+  readonly workflows: [DiscoveredWorkflow, module: string][] = [];
+  readonly listeners: DiscoveredListener[] = [];
+  readonly problems: CycloneError[] = [];
+  readonly warnings: string[] = [];
+
+  close(): Discovery {
+    const { listeners, problems, warnings } = this;
+    problems.push(
+      ...duplicates(this.handlers.map((h) => [h.metadata.kind, h.where, h.host.module])),
+      ...duplicates(this.workflows.map(([w, module]) => [w.name, w.target.name, module])),
+    );
+    return {
+      handlers: new Map(this.handlers.map((handler) => [handler.metadata.kind, handler])),
+      workflows: new Map(this.workflows.map(([workflow]) => [workflow.target, workflow])),
+      listeners,
+      problems,
+      warnings,
+    };
+  }
+}
+
+function methodOf(host: ProviderHost, prototype: object, key: string | symbol): HostedMethod {
+  return { host, key, where: `${className(prototype)}.${String(key)}` };
+}
+
+const isOverridden = ({ overriddenBy }: HandlerLookup): boolean => overriddenBy !== undefined;
+
+function servesAs(token: object, key: string | symbol, metadata: HandlerMetadata): boolean {
+  const lookup = getHandlerMetadata(token, key);
+  return lookup?.metadata === metadata && !isOverridden(lookup);
+}
+
+function overrideProblem({ metadata, overriddenBy }: HandlerLookup, key: string | symbol): UnknownHandlerError {
+  return new UnknownHandlerError(
+    `${overriddenBy}.${String(key)}`,
+    `It overrides ${metadata.owner} and must be decorated again with @Step() or @Action().`,
+  );
+}
+
+/** An error for each name that is claimed more than once, with every claimant; their modules where only these tell them apart. */
+function duplicates(claims: readonly (readonly [name: string, where: string, module: string])[]): CycloneError[] {
+  const byName = new Map<string, { where: string; module: string }[]>();
+  for (const [name, where, module] of claims) {
+    const claimants = byName.get(name);
+    if (claimants) claimants.push({ where, module });
+    else byName.set(name, [{ where, module }]);
+  }
+  return [...byName]
+    .filter(([, claimants]) => claimants.length > 1)
+    .map(([name, claimants]) => {
+      const distinct = new Set(claimants.map(({ where }) => where)).size === claimants.length;
+      return new DuplicateHandlerError(
+        name,
+        claimants.map(({ where, module }) => (distinct ? where : `${where} (provided in ${module})`)),
+      );
+    });
+}
