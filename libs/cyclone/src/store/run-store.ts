@@ -55,15 +55,15 @@ const iso = (column: string): string => `to_char(${column} at time zone 'UTC', '
 /** Reads runs and steps. Changes nothing, holds no connection. */
 export class RunStore {
   private readonly states: Statement;
-  private readonly outcome: Statement;
+  private readonly outcomes: Statement;
   private readonly info: Statement;
   private readonly steps: Statement;
 
   constructor(schema: string) {
     const quoted = quoteIdentifier(schema);
     this.states = statement('runStates', `select id, state from ${quoted}.cyclone_runs where id = any($1::bigint[])`);
-    this.outcome = statement(
-      'runOutcome',
+    this.outcomes = statement(
+      'runOutcomes',
       `select r.id, r.state, r.result_node, s.state, s.output, r.cancel_reason, d.node, d.kind, d.error, d.error_kind
          from ${quoted}.cyclone_runs r
          left join ${quoted}.cyclone_steps s on s.run_id = r.id and s.node = r.result_node
@@ -72,7 +72,7 @@ export class RunStore {
             where r.state = 'failed' and f.run_id = r.id and f.state = 'discarded'
             order by f.contained, f.finished_at, f.node limit 1
          ) d on true
-        where r.id = $1`,
+        where r.id = any($1::bigint[])`,
     );
     this.info = statement(
       'runInfo',
@@ -94,21 +94,13 @@ export class RunStore {
 
   /** How a run stands, with its result or its failure; undefined when it does not exist. */
   async runOutcome(session: Session, runId: string): Promise<RunOutcome | undefined> {
-    const [row] = await session.rows(this.outcome, [runId]);
-    if (!row) return undefined;
-    const [id, state, resultNode, resultState, output, cancelReason, failedNode, failedKind, error, errorKind] = row;
-    return {
-      runId: id ?? '',
-      state: state as RunState,
-      resultNode: resultNode ?? null,
-      resultState: (resultState ?? null) as StepState | null,
-      output: output ?? null,
-      cancelReason: cancelReason ?? null,
-      failedNode: failedNode ?? null,
-      failedKind: failedKind ?? null,
-      error: error ?? null,
-      errorKind: errorKind ?? null,
-    };
+    return (await this.runOutcomes(session, [runId])).get(runId);
+  }
+
+  /** The same of several runs; one that does not exist (any more) is missing in the answer. */
+  async runOutcomes(session: Session, runIds: readonly string[]): Promise<Map<string, RunOutcome>> {
+    const rows = await session.rows(this.outcomes, [runIds]);
+    return new Map(rows.map((row) => [row[0] ?? '', toOutcome(row)]));
   }
 
   /** A run; undefined when it does not exist. */
@@ -143,4 +135,20 @@ export class RunStore {
     const rows = await session.rows(this.steps, [runId]);
     return rows.map(([json]) => ({ ...(JSON.parse(json ?? '{}') as StepRecord), run_id: runId }));
   }
+}
+
+function toOutcome(row: readonly (string | null)[]): RunOutcome {
+  const [id, state, resultNode, resultState, output, cancelReason, failedNode, failedKind, error, errorKind] = row;
+  return {
+    runId: id ?? '',
+    state: state as RunState,
+    resultNode: resultNode ?? null,
+    resultState: (resultState ?? null) as StepState | null,
+    output: output ?? null,
+    cancelReason: cancelReason ?? null,
+    failedNode: failedNode ?? null,
+    failedKind: failedKind ?? null,
+    error: error ?? null,
+    errorKind: errorKind ?? null,
+  };
 }

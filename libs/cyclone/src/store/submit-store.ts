@@ -1,3 +1,4 @@
+import { isSqlError } from './connections.js';
 import { quoteIdentifier } from './identifier.js';
 import { statement, type Session, type Statement } from './session.js';
 
@@ -15,8 +16,8 @@ export interface NewNode {
   readonly openDeps: number;
   readonly dependents: number;
   readonly maxAttempts: number;
-  /** What few nodes have: stored as JSON so that the usual row stays narrow. */
-  readonly policy: NodePolicy | null;
+  /** What few nodes have: stored as JSON so that the usual row stays narrow. May be the JSON text itself. */
+  readonly policy: NodePolicy | string | null;
 }
 
 export interface NodePolicy {
@@ -84,6 +85,24 @@ export class SubmitStore {
   }
 
   /**
+   * Makes the runs of several batches, one call each, all in one transaction (R8); gives their ids in order. One batch is a
+   * transaction by itself.
+   */
+  async submitBatches(session: Session, batches: readonly (readonly NewRun[])[]): Promise<string[]> {
+    const ids: string[] = [];
+    if (batches.length > 1) await session.script('beginSubmit', 'begin isolation level read committed');
+    try {
+      for (const batch of batches) ids.push(...(await this.submit(session, batch)));
+    } catch (error) {
+      // When this fails too, its error is the one that has the connection cut.
+      if (batches.length > 1 && isSqlError(error)) await session.script('rollbackSubmit', 'rollback');
+      throw error;
+    }
+    if (batches.length > 1) await session.script('commitSubmit', 'commit');
+    return ids;
+  }
+
+  /**
    * Makes at most one run for each (workflow, key) (R7); gives the outcomes in the order of `runs`.
    * @param waitMs how long to wait for a transaction that holds a key; null waits as the session's lock_timeout says
    */
@@ -128,7 +147,7 @@ function columnsOf(runs: readonly NewRun[]): unknown[] {
     nodes.map(([, n]) => n.openDeps),
     nodes.map(([, n]) => n.dependents),
     nodes.map(([, n]) => n.maxAttempts),
-    nodes.map(([, n]) => (n.policy === null ? null : JSON.stringify(n.policy))),
+    nodes.map(([, n]) => (typeof n.policy === 'object' && n.policy ? JSON.stringify(n.policy) : n.policy)),
     deps.map(([index]) => index),
     deps.map(([, dep]) => dep[0]),
     deps.map(([, dep]) => dep[1]),

@@ -75,7 +75,10 @@ export class InputValidationError extends CycloneError {
   }
 }
 
-/** A keyed submit in the caller's REPEATABLE READ or SERIALIZABLE transaction met a key that it cannot see (C7). */
+/**
+ * A keyed submit in the caller's transaction met another transaction with the same key (C7): one that has committed since this
+ * one took its snapshot (REPEATABLE READ, SERIALIZABLE), or one that does not end. The caller's transaction is not aborted.
+ */
 export class TransactionConflictError extends CycloneError {
   static override readonly code = 'CYCLONE_TRANSACTION_CONFLICT';
   static {
@@ -84,11 +87,16 @@ export class TransactionConflictError extends CycloneError {
   constructor(
     readonly workflow: string,
     readonly key: string,
+    /** `snapshot`: this transaction is too old to see the other one's run; `busy`: the other one is still open. */
+    readonly reason: 'snapshot' | 'busy' = 'snapshot',
     options?: ErrorOptions,
   ) {
     super(
-      `Another transaction has submitted ${workflow} with the key "${key}" since this transaction took its snapshot. ` +
-        `Roll back and run it again, or submit in a READ COMMITTED transaction.`,
+      reason === 'snapshot'
+        ? `Another transaction has submitted ${workflow} with the key "${key}" since this transaction took its snapshot. ` +
+            `Roll back and run it again, or submit in a READ COMMITTED transaction.`
+        : `Another transaction has submitted ${workflow} with the key "${key}" and does not end. ` +
+            `Roll back and run this one again; the two may be waiting for each other.`,
       options,
     );
   }
