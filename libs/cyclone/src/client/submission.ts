@@ -1,0 +1,125 @@
+import { createHash } from 'node:crypto';
+import type { RunPlan } from '../graph/plan.js';
+import type { Engine } from '../store/engine.js';
+import type { NewKeyedRun, NewRun } from '../store/submit-store.js';
+import { reviveInput } from './payload-validation.js';
+import type { SubmitSettings } from './submit-settings.js';
+
+/** Bounds of one call: large enough to share its round trip, small enough for the memory of both sides (C13). */
+const MAX_RUNS = 500;
+const MAX_ROWS = 10_000;
+const MAX_CHARACTERS = 4 * 1024 * 1024;
+
+/** A run that is ready for the database, with what has to be done once it is there. */
+export interface Submission {
+  readonly run: NewRun;
+  /** Rows that it inserts: its nodes and edges. */
+  readonly rows: number;
+  /** Characters of its payloads. */
+  readonly characters: number;
+  /** Queues in which it has work at once. */
+  readonly wake: readonly string[];
+}
+
+export interface KeyedSubmission extends Submission {
+  readonly run: NewKeyedRun;
+}
+
+/** @throws InputValidationError for a literal that its handler's DTO class refuses (R37) */
+export async function toSubmission(plan: RunPlan, settings: SubmitSettings): Promise<Submission> {
+  await checkLiterals(plan);
+  const wake = new Set<string>();
+  let characters = 0;
+  for (const { inputJson, inputSpec, openDeps, nodeType, queue } of plan.nodes) {
+    characters += (inputJson ?? inputSpec ?? '').length;
+    if (openDeps === 0 && settings.wake && isExecuted(nodeType)) wake.add(queue);
+  }
+  return {
+    run: {
+      workflow: plan.workflow,
+      resultNode: plan.resultNode,
+      tags: settings.tags,
+      delayMs: settings.delayMs,
+      startAt: settings.startAt,
+      deadlineMs: settings.deadlineMs,
+      nodes: plan.nodes.map((node) => ({ ...node, input: node.inputJson, policy: node.policyJson })),
+      deps: plan.deps,
+    },
+    rows: plan.nodes.length + plan.deps.length,
+    characters,
+    wake: [...wake],
+  };
+}
+
+/** @param inputJson of the workflow: a key that comes again with another input is noticed by it (R7) */
+export function keyed(submission: Submission, onceKey: string, inputJson: string): KeyedSubmission {
+  const onceHash = createHash('sha256').update(canonical(inputJson)).digest('hex');
+  return { ...submission, run: { ...submission.run, onceKey, onceHash } };
+}
+
+/** How many of the items, from the first on, go into one call; at least one. */
+export function countForOneCall<T>(
+  items: readonly T[],
+  submissionOf: (item: T) => Submission,
+  most = MAX_RUNS,
+): number {
+  let count = 0;
+  let rows = 0;
+  let characters = 0;
+  while (count < Math.min(items.length, most)) {
+    const next = submissionOf(items[count] as T);
+    rows += next.rows;
+    characters += next.characters;
+    if (count > 0 && (rows > MAX_ROWS || characters > MAX_CHARACTERS)) break;
+    count++;
+  }
+  return count;
+}
+
+/** Wakes workers and emits `submitted` events, after the commit that made the runs (R33). */
+export function announce(engine: Engine, submissions: readonly Submission[], runIds: readonly string[]): void {
+  wakeFor(engine, submissions);
+  emitSubmitted(engine, submissions, runIds);
+}
+
+export function wakeFor(engine: Engine, submissions: readonly Submission[]): void {
+  const queues = new Set(submissions.flatMap(({ wake }) => wake));
+  if (queues.size > 0) engine.notifier.wake({ queues: [...queues] });
+}
+
+export function emitSubmitted(engine: Engine, submissions: readonly Submission[], runIds: readonly string[]): void {
+  if (!engine.events.active) return;
+  submissions.forEach(({ run }, index) => {
+    const runId = runIds[index] as string;
+    for (const { node, kind, queue } of run.nodes) {
+      engine.events.emit({ type: 'submitted', runId, node, kind, queue, attempt: 1, generation: 0, at: new Date() });
+    }
+  });
+}
+
+async function checkLiterals(plan: RunPlan): Promise<void> {
+  for (const { node, nodeType, inputJson, handler } of plan.nodes) {
+    const type = handler?.options.input;
+    if (type === undefined || inputJson === null) continue;
+    const value: unknown = JSON.parse(inputJson);
+    const subject = `input of node "${node}"`;
+    if (nodeType !== 'fan_out') await reviveInput(type, value, subject, node);
+    else if (Array.isArray(value)) {
+      for (const [index, item] of value.entries()) await reviveInput(type, item, `${subject}, item ${index}`, node);
+    }
+  }
+}
+
+/** Whether a worker claims nodes of this type; the others wait for time, a signal or a child run. */
+function isExecuted(nodeType: string): boolean {
+  return nodeType === 'step' || nodeType === 'action' || nodeType === 'fan_out';
+}
+
+/** The same text for the same value, in whatever order its properties are. */
+function canonical(json: string): string {
+  return JSON.stringify(JSON.parse(json), (_key, value: unknown) =>
+    typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? Object.fromEntries(Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1)))
+      : value,
+  );
+}
