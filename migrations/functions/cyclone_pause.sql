@@ -31,15 +31,15 @@ begin
          for no key update
     )
     update cyclone_steps s
-       set state = 'paused', wait_left_ms = greatest(0, extract(epoch from s.wake_at - v_now) * 1000)::bigint,
-           wake_at = null
+       set state = 'paused', wake_at = null,
+           wait_left_ms = case when s.wake_at is not null then greatest(0, extract(epoch from s.wake_at - v_now) * 1000)::bigint end
       from hit h
      where s.run_id = p_run and s.node = h.node
     returning 'paused', s.run_id, s.node, s.kind, s.queue, s.attempt, s.lease_generation, s.node_type, s.max_attempts, null::bigint, null::jsonb,
               jsonb_build_object('was', h.state);
   update cyclone_runs r
      set state = 'paused', paused_at = v_now, deadline_at = null,
-         deadline_left_ms = greatest(0, extract(epoch from r.deadline_at - v_now) * 1000)::bigint
+         deadline_left_ms = case when r.deadline_at is not null then greatest(0, extract(epoch from r.deadline_at - v_now) * 1000)::bigint end
    where r.id = p_run;
   return query select 'run_paused', p_run, null::text, v_run.workflow, null::text, null::int, null::int,
                       null::text, null::int, null::bigint, null::jsonb, null::jsonb;

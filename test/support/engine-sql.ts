@@ -354,12 +354,12 @@ function leaseArguments(leases: TestLease[]): unknown[] {
   return [leases.map((l) => l.run_id), leases.map((l) => l.node), leases.map((l) => l.generation)];
 }
 
+type Spec = { f?: string; l?: unknown; o?: Record<string, Spec>; a?: Spec[] };
+
 /** The nodes that an input is made of. */
-function references(spec: unknown): string[] {
-  if (typeof spec !== 'object' || spec === null) return [];
-  if ('l' in spec) return [];
-  const own = 'f' in spec && typeof spec.f === 'string' ? [spec.f] : [];
-  return [...own, ...Object.values(spec).flatMap(references)];
+function references(spec: Spec): string[] {
+  if (spec.f !== undefined) return [spec.f];
+  return Object.values(spec.o ?? spec.a ?? []).flatMap(references);
 }
 
 /** The arguments of cyclone_submit, one run for each graph. */
@@ -367,7 +367,7 @@ function submitArguments(graphs: TestGraph[], options: TestRunOptions): unknown[
   const nodes = graphs.flatMap((graph, i) =>
     Object.entries(graph).map(([name, given]) => {
       const node: TestNode = Array.isArray(given) ? { after: given } : given;
-      const deps = [...new Set([...(node.after ?? []), ...references(node.spec)])];
+      const deps = [...new Set([...(node.after ?? []), ...references((node.spec ?? {}) as Spec)])];
       return { ...node, index: i + 1, name, deps };
     }),
   );

@@ -1,0 +1,185 @@
+import { EngineDatabase, told, type EngineSession } from '../support/engine-sql.js';
+
+let database: EngineDatabase;
+let db: EngineSession;
+beforeAll(async () => {
+  database = await EngineDatabase.create();
+  db = database.main;
+});
+afterEach(() => database.clear());
+afterAll(() => database.drop());
+
+/** Claims one step after the other and gives their nodes. */
+async function drain(options: Parameters<EngineSession['claim']>[0] = {}): Promise<string[]> {
+  const nodes: string[] = [];
+  for (;;) {
+    const [claimed] = await db.claim({ queues: { default: 1 }, ...options });
+    if (!claimed) return nodes;
+    nodes.push(claimed.node);
+  }
+}
+
+describe('a claim', () => {
+  it('writes the lease and touches neither the attempt nor the reclaims (R10, R11)', async () => {
+    const run = await db.submit({ a: { input: { x: 1 }, maxAttempts: 7, policy: { timeoutMs: 60_000 } } });
+    const claimed = await db.claimOne({ owner: 'w1', leaseMs: 30_000 });
+    expect(claimed).toEqual({
+      event: 'claimed',
+      run_id: run,
+      node: 'a',
+      kind: 'work',
+      queue: 'default',
+      attempt: 1,
+      generation: 1,
+      node_type: 'step',
+      max_attempts: 7,
+      timeout_ms: '60000',
+      input: { x: 1 },
+      info: null,
+    });
+    expect(await db.step(run, 'a')).toMatchObject({
+      state: 'running',
+      lease_owner: 'w1',
+      lease_generation: 1,
+      attempt: 1,
+      reclaims: 0,
+    });
+    expect(await db.query('select lease_expiry - started_at as lease from cyclone_steps')).toMatchObject([
+      { lease: { seconds: 30 } },
+    ]);
+  });
+
+  it('never leases a step beyond its timeout (R10)', async () => {
+    await db.submit({ a: { policy: { timeoutMs: 2_000 } } });
+    await db.claimOne({ leaseMs: 30_000 });
+    expect(await db.query('select lease_expiry - started_at as lease from cyclone_steps')).toMatchObject([
+      { lease: { seconds: 2 } },
+    ]);
+  });
+
+  it('takes the lower priority number first, then the older start, then the smaller run id (R10)', async () => {
+    const now = Date.now();
+    const at = (secondsAgo: number) => ({ startAt: new Date(now - secondsAgo * 1000) });
+    await db.submit({ 'priority 5, oldest': { priority: 5 } }, at(90));
+    await db.submit({ 'second by id': {} }, at(30));
+    await db.submit({ 'third by id': {} }, at(30));
+    await db.submit({ 'first by age': {} }, at(60));
+    await db.submit({ 'priority -1': { priority: -1 } }, at(0));
+    expect(await drain()).toEqual(['priority -1', 'first by age', 'second by id', 'third by id', 'priority 5, oldest']);
+  });
+
+  it('keeps that order across kinds (R10)', async () => {
+    const now = Date.now();
+    const ages = [50, 10, 40, 20, 30];
+    for (const [i, age] of ages.entries()) {
+      await db.submit({ [`${age} s old`]: { kind: i % 2 ? 'x' : 'y' } }, { startAt: new Date(now - age * 1000) });
+    }
+    expect(await drain({ kinds: ['x', 'y', 'z'] })).toEqual([50, 40, 30, 20, 10].map((age) => `${age} s old`));
+  });
+
+  it('is not held up by steps of the future, even at the head of the queue (S75)', async () => {
+    await db.submitMany(
+      Array.from({ length: 50 }, () => ({ later: { priority: -5 } })),
+      { delayMs: 3_600_000 },
+    );
+    await db.submitMany(Array.from({ length: 100 }, () => ({ now: {} })));
+    expect(await db.claim()).toHaveLength(100);
+    await database.moveClock(3_600_000);
+    expect(told(await db.claim({ queues: { default: 2 } }))).toEqual(['claimed later', 'claimed later']);
+  });
+
+  it('takes only kinds and queues that are served (R10, S27)', async () => {
+    await db.submit({ a: { kind: 'served' } });
+    await db.submit({ b: { kind: 'unknown', priority: -1 } });
+    await db.submit({ c: { kind: 'served', queue: 'elsewhere', priority: -1 } });
+    expect(told(await db.claim({ kinds: ['served', 'other'], queues: { default: 9, third: 9 } }))).toEqual([
+      'claimed a',
+    ]);
+    expect(await db.claim({ kinds: [], queues: { default: 9, elsewhere: 9 } })).toEqual([]);
+  });
+
+  it('takes no more from a queue than it has free slots there (R10)', async () => {
+    await db.submitMany(Array.from({ length: 5 }, () => ({ a: { queue: 'x' }, b: { queue: 'y' }, c: { queue: 'z' } })));
+    const claimed = await db.claim({ queues: { x: 2, y: 3, z: 0 } });
+    expect(claimed.map(({ queue }) => queue).toSorted()).toEqual(['x', 'x', 'y', 'y', 'y']);
+  });
+
+  it('takes exactly what was asked for, whatever plan the server prefers (S19)', async () => {
+    await db.submitMany(Array.from({ length: 50 }, () => ({ a: [] })));
+    await db.query(
+      `set enable_hashjoin = off; set enable_mergejoin = off; set enable_sort = off; set enable_material = off;
+      set enable_indexscan = off; set enable_bitmapscan = off`.replaceAll('\n', ' '),
+    );
+    try {
+      expect(await db.claim({ queues: { default: 5 } })).toHaveLength(5);
+      expect(await db.value(`select count(*)::int from cyclone_steps where state = 'running'`)).toBe(5);
+    } finally {
+      await db.query('reset all');
+    }
+  });
+
+  it('passes over steps that another transaction has locked, and waits for none (R10)', async () => {
+    await db.submitMany(Array.from({ length: 4 }, () => ({ a: [] })));
+    const other = await database.open();
+    await other.query('begin');
+    const theirs = await other.claim({ owner: 'other', queues: { default: 2 } });
+    const mine = await db.claim({ queues: { default: 2 } });
+    await other.query('commit');
+    const claimed = [...theirs, ...mine].map(({ run_id: run }) => run);
+    expect(new Set(claimed).size).toBe(4);
+  });
+
+  it('never gives one step to two of many claimers (S76)', async () => {
+    await db.submitMany(Array.from({ length: 300 }, () => ({ a: [] })));
+    const sessions = await Promise.all(Array.from({ length: 4 }, () => database.open()));
+    const claimed = await Promise.all(
+      sessions.map(async (session, i) => {
+        const mine: string[] = [];
+        for (;;) {
+          const batch = await session.claim({ owner: `w${i}`, queues: { default: 7 } });
+          if (batch.length === 0) return mine;
+          mine.push(...batch.map(({ run_id: run }) => run));
+        }
+      }),
+    );
+    expect(claimed.flat()).toHaveLength(300);
+    expect(new Set(claimed.flat()).size).toBe(300);
+  });
+
+  it('takes only so many bytes of input, but always one step (C13)', async () => {
+    // Random bytes as hex: the server can compress them by half, and has to count what it sends.
+    const blob = await db.value<string>(`select string_agg(md5(random()::text), '') from generate_series(1, 3200)`);
+    await db.submitMany(Array.from({ length: 6 }, () => ({ a: { input: { blob } } })));
+    expect(await db.claim({ maxBytes: 250_000 })).toHaveLength(2);
+    expect(await db.claim({ maxBytes: 10 })).toHaveLength(1);
+    expect(await db.claim()).toHaveLength(3);
+  });
+
+  it('takes steps that start at its low-water mark or later, when it has one (DESIGN §8)', async () => {
+    const now = Date.now();
+    for (const age of [90, 60, 30]) await db.submit({ [`${age}`]: {} }, { startAt: new Date(now - age * 1000) });
+    expect(told(await db.claim({ since: [new Date(now - 60_000)] }))).toEqual(['claimed 60', 'claimed 30']);
+    expect(told(await db.claim())).toEqual(['claimed 90']);
+  });
+
+  it('finds work beyond the first of many kinds and priorities', async () => {
+    await db.submitMany(Array.from({ length: 60 }, (_, i) => ({ [`n${i}`]: { kind: `k${i % 6}`, priority: i % 10 } })));
+    const kinds = Array.from({ length: 6 }, (_, i) => `k${i}`);
+    const priorities = (await drain({ kinds })).map((node) => Number(node.slice(1)) % 10);
+    expect(priorities).toEqual(priorities.toSorted((a, b) => a - b));
+    expect(priorities).toHaveLength(60);
+  });
+});
+
+describe('cyclone_candidates', () => {
+  it('reads up to twice the free slots of each queue, best first, without a lock', async () => {
+    await db.submitMany(Array.from({ length: 9 }, (_, i) => ({ [`n${i}`]: { priority: i } })));
+    await db.query('begin');
+    const found = await db.query(
+      `select node, place from cyclone_candidates(cyclone_now(), '{default}', '{2}', '{null}', '{work}') order by place`,
+    );
+    expect(found).toEqual([0, 1, 2, 3].map((i) => ({ node: `n${i}`, place: `${i + 1}` })));
+    expect(await db.value('select pg_current_xact_id_if_assigned()')).toBeNull();
+    await db.query('rollback');
+  });
+});
