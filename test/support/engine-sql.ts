@@ -319,7 +319,7 @@ export class EngineDatabase {
   async clear(): Promise<void> {
     await Promise.all(this.sessions.splice(0).map((session) => session.end()));
     const problems = await this.main.problems();
-    await this.main.query('truncate cyclone_runs, cyclone_steps, cyclone_deps, cyclone_attempts, cyclone_workers');
+    await this.main.query('truncate cyclone_runs, cyclone_steps, cyclone_deps, cyclone_attempts, cyclone_workers cascade');
     await this.moveClock(0);
     if (problems.length > 0) throw new Error(`The engine left this behind:\n${problems.join('\n')}`);
   }
