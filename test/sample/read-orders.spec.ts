@@ -1,0 +1,96 @@
+import 'reflect-metadata';
+import { generateOrders } from '../../apps/sample/src/demo/generate-orders.js';
+import { readOrders } from '../../apps/sample/src/demo/read-orders.js';
+
+const HEADER = 'order_id,product_id,unit_price,quantity,discount';
+const read = (...lines: string[]) => readOrders([HEADER, ...lines].join('\n'));
+const productsOf = (orders: { id: string; lines: { productId: string }[] }[]) =>
+  Object.fromEntries(orders.map(({ id, lines }) => [id, lines.map(({ productId }) => productId)]));
+
+describe('reading orders from CSV', () => {
+  it('puts the lines of an order together, wherever they are', () => {
+    const { orders, problems } = read('1,11,14,12,0', '2,42,9.8,10,0.15', '1,72,34.8,5,0');
+    expect(problems).toEqual([]);
+    expect(orders).toMatchObject([
+      {
+        id: '1',
+        lines: [
+          { productId: '11', unitPrice: '14', quantity: 12, discount: '0' },
+          { productId: '72', unitPrice: '34.8', quantity: 5, discount: '0' },
+        ],
+      },
+      { id: '2', lines: [{ productId: '42', unitPrice: '9.8', quantity: 10, discount: '0.15' }] },
+    ]);
+  });
+
+  it('understands a byte order mark, CRLF, spaces, empty lines and the last line without an end', () => {
+    const text = `\uFEFF${HEADER}\r\n\r\n 1 , 11 ,14, 12,0\r\n   \r\n2,42,9.8,10,0`;
+    expect(readOrders(text)).toMatchObject({ orders: [{ id: '1' }, { id: '2' }], problems: [] });
+  });
+
+  it('understands quoted fields with commas, quotes and line ends in them', () => {
+    const { orders, problems } = readOrders(
+      [
+        `note,${HEADER}`,
+        '"a, b",1,"11",14,12,0',
+        '"he said ""yes""",2,12,14,12,0',
+        '"two',
+        'lines",3,13,14,12,0',
+        ',4,14,14,x,0',
+      ].join('\n'),
+    );
+    expect(productsOf(orders)).toEqual({ 1: ['11'], 2: ['12'], 3: ['13'] });
+    expect(problems).toEqual([{ line: 6, reason: expect.stringContaining('quantity') }]);
+  });
+
+  it('finds columns by their names, in any order, and ignores others', () => {
+    const text =
+      'Discount,customer,Quantity,UNIT_PRICE,product_id,order_id,x\n0.05,Ann,2,9.80,11,7,ignored,even,more\n';
+    const line = { productId: '11', unitPrice: '9.80', quantity: 2, discount: '0.05' };
+    expect(readOrders(text)).toMatchObject({ orders: [{ id: '7', lines: [line] }], problems: [] });
+  });
+
+  it.each([
+    ['no product', '1,,14,12,0', 'productId'],
+    ['no order', ',11,14,12,0', 'id must be'],
+    ['a price that is no number', '1,11,cheap,12,0', 'unitPrice'],
+    ['a negative price', '1,11,-14,12,0', 'unitPrice'],
+    ['a price with an exponent', '1,11,1e3,12,0', 'unitPrice'],
+    ['a price with too many decimals', '1,11,1.00001,12,0', 'unitPrice'],
+    ['a broken quantity', '1,11,14,1.5,0', 'quantity'],
+    ['a quantity of nothing', '1,11,14,0,0', 'quantity'],
+    ['a discount of more than everything', '1,11,14,12,1.01', 'discount'],
+    ['too few fields', '1,11,14', 'quantity'],
+    ['a stray quote', '1,11,"14"x,12,0', 'Quote'],
+    ['a quote that is never closed', '1,"11,14,12,0', 'a quote is not closed'],
+    ['nothing but commas', ',,,,', 'id must be'],
+  ])('reports a line with %s by its number and goes on', (_, line, reason) => {
+    const { orders, problems } = read('1,10,14,12,0', line, '1,12,14,12,0', '"2",13,"14",12,0');
+    expect(problems).toEqual([{ line: 3, reason: expect.stringContaining(reason) }]);
+    expect(productsOf(orders)).toEqual({ 1: ['10', '12'], 2: ['13'] });
+  });
+
+  it('takes an empty discount for none', () => {
+    expect(read('1,11,14,12,').orders).toMatchObject([{ lines: [{ discount: '0' }] }]);
+  });
+
+  it('refuses a file without the columns it needs', () => {
+    expect(() => readOrders('order_id,product_id\n1,2\n')).toThrow('unit_price, quantity, discount is not there');
+    expect(() => readOrders('')).toThrow('The first line must name the columns');
+  });
+});
+
+describe('generated orders', () => {
+  const generate = (count: number, seed: number) => [...generateOrders(count, seed)].join('');
+
+  it('are the same for the same seed, and others for another', () => {
+    expect(generate(50, 7)).toBe(generate(50, 7));
+    expect(generate(50, 7)).not.toBe(generate(50, 8));
+  });
+
+  it('are as many as wanted, and each line is valid', () => {
+    const { orders, problems } = readOrders(generate(200, 1));
+    expect(problems).toEqual([]);
+    expect(orders).toHaveLength(200);
+  });
+});
