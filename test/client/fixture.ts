@@ -57,6 +57,8 @@ export class TestClient {
   observer: TestClientOptions['observer'];
   readonly engine: Engine;
   readonly client: WorkflowClient;
+  /** A second one, as another process would have it. */
+  readonly otherClient: WorkflowClient;
   readonly operator: OperatorClient;
 
   private constructor(
@@ -74,6 +76,7 @@ export class TestClient {
     this.engine = new Engine(connections, 'public', problem);
     const logger = { warn: (message: string) => this.warnings.push(message) };
     this.client = new WorkflowClient(this.engine, definitions, logger);
+    this.otherClient = new WorkflowClient(this.engine, definitions, logger);
     this.operator = new OperatorClient(this.engine, logger);
     this.engine.notifier.subscribe(({ queues, cancelled }) => {
       this.woken.push(...queues);
@@ -165,6 +168,7 @@ export class TestClient {
 
   async close(): Promise<void> {
     await this.client.close();
+    await this.otherClient.close();
     await this.engine.notifier.close();
     await this.dataSource.destroy();
     await this.database.drop();
