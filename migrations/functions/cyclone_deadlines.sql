@@ -11,13 +11,16 @@ as $$
 #variable_conflict use_column
 declare
   v_due   record;
+  v_left  int := p_limit;                            -- runs to end; those that are locked or broken do not count
   v_error constant text := 'the deadline of the run has elapsed';
 begin
-  for v_due in select r.id from cyclone_runs r where r.deadline_at <= p_now order by r.deadline_at limit p_limit loop
+  for v_due in select r.id from cyclone_runs r where r.deadline_at <= p_now order by r.deadline_at loop
+    exit when v_left <= 0;
     begin
       perform 1 from cyclone_runs r where r.id = v_due.id and r.deadline_at <= p_now for no key update skip locked;
       if found then
         return query select * from cyclone_expire_run(p_now, v_due.id, v_error);
+        v_left := v_left - 1;
       end if;
     exception when others then
       event := 'broken'; run_id := v_due.id; node := null; kind := null; queue := null; attempt := null; generation := null;

@@ -18,6 +18,11 @@ declare
   v_cancelled  int := 0;
   v_row        record;
 begin
+  -- A discard before this one, in the same call, may have cancelled the node.
+  if exists (select 1 from cyclone_steps s where s.run_id = p_run and s.node = p_node and s.state in ('completed', 'discarded', 'cancelled')) then
+    return;
+  end if;
+
   select array_agg(d.node) into v_downstream from cyclone_downstream(p_run, array[p_node]) d;
   v_contained := v_downstream is not null and not exists (
     select 1 from unnest(v_downstream) d(node) join cyclone_steps s on s.run_id = p_run and s.node = d.node

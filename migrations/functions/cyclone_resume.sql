@@ -34,8 +34,8 @@ begin
      where s.run_id = p_run and s.node = h.node
     returning 'resumed', s.run_id, s.node, s.kind, s.queue, s.attempt, s.lease_generation, s.node_type, s.max_attempts, null::bigint, null::jsonb,
               jsonb_build_object('state', s.state);
-  return query select * from promote_ready_steps(p_run);
   return query select 'run_resumed', p_run, null::text, v_run.workflow, null::text, null::int, null::int,
                       null::text, null::int, null::bigint, null::jsonb, null::jsonb;
+  return query select * from promote_ready_steps(p_run);
 end
 $$;

@@ -85,9 +85,9 @@ begin
                  count(*) filter (where s.state = 'discarded' and not s.contained)::int as discards
             from cyclone_steps s where s.run_id = p_run) n
    where r.id = p_run;
-  -- A node that was never promoted (it was cancelled in a paused run) still has to resolve its input.
-  return query select * from promote_ready_steps(p_run);
   return query select 'run_retried', p_run, null::text, v_run.workflow, null::text, null::int, null::int,
                       null::text, null::int, null::bigint, null::jsonb, jsonb_build_object('reason', p_reason);
+  -- A node that was never promoted (it was cancelled in a paused run) still has to resolve its input.
+  return query select * from promote_ready_steps(p_run);
 end
 $$;

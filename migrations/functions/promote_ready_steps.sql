@@ -11,8 +11,10 @@ set enable_seqscan = off
 as $$
 #variable_conflict use_column
 declare
-  v_now timestamptz := cyclone_now();
-  v_row record;
+  v_now       timestamptz := cyclone_now();
+  v_row       record;
+  v_node      text;
+  v_too_large text[] := '{}';
 begin
   for v_row in
     with counted as (
@@ -39,7 +41,7 @@ begin
               r.open_deps = 0 and r.computed and r.input is null as too_large
   loop
     if v_row.too_large then
-      return query select * from cyclone_discard_step(v_now, v_row.run_id, v_row.node, 'the resolved input is larger than 64 MiB', 'permanent', null, null);
+      v_too_large := v_too_large || v_row.node;
     elsif v_row.state <> 'pending' then
       event := case v_row.state when 'available' then 'promoted' else 'waiting' end;
       run_id := v_row.run_id; node := v_row.node; kind := v_row.kind; queue := v_row.queue; attempt := v_row.attempt;
@@ -47,6 +49,9 @@ begin
       timeout_ms := null; input := null; info := null;
       return next;
     end if;
+  end loop;
+  foreach v_node in array v_too_large loop
+    return query select * from cyclone_discard_step(v_now, p_run, v_node, 'the resolved input is larger than 64 MiB', 'permanent', null, null);
   end loop;
 end
 $$;

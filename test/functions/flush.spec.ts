@@ -326,7 +326,7 @@ describe('a flush of a paused run', () => {
     await db.pause(run);
     expect(told(await db.flush([a], ALL))).toEqual([]);
     expect(await db.states(run)).toBe('paused: a=completed b=pending');
-    expect(told(await db.resume(run))).toEqual(['promoted b', 'run_resumed']);
+    expect(told(await db.resume(run))).toEqual(['run_resumed', 'promoted b']);
   });
 
   it('completes the run with its last node (spec 3, Paused run)', async () => {
