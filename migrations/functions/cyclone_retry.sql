@@ -1,5 +1,5 @@
 -- Reopens a failed run (R25): one discarded node, or all when p_node is null, and every cancelled node that has no discarded node
--- left upstream. Outputs of completed nodes stay. Each reopened discard is charged one attempt and gets p_additional more (R11).
+-- left upstream. Discarded nodes upstream of the one (a deadline leaves such) are reopened with it: else it could never become ready. Outputs of completed nodes stay. Each reopened discard is charged one attempt and gets p_additional more (R11).
 -- The run has its whole deadline again (R27). Refuses: not_found, node_not_found, not_retryable, child_not_retryable.
 create or replace function cyclone_retry(p_run bigint, p_node text, p_additional int, p_reason text) returns table (
   event text, run_id bigint, node text, kind text, queue text, attempt int, generation int,
@@ -46,7 +46,17 @@ begin
   end if;
 
   select array_agg(s.node) into v_targets from cyclone_steps s
-   where s.run_id = p_run and s.state = 'discarded' and (p_node is null or s.node = p_node);
+   where s.run_id = p_run and s.state = 'discarded'
+     and (p_node is null or s.node = p_node or s.node in (
+       with recursive upstream as (
+         select p_node collate "C" as node
+         union
+         select s.node
+           from upstream t
+           join cyclone_deps d on d.run_id = p_run and d.node = t.node
+           join cyclone_steps s on s.run_id = p_run and s.node = d.depends_on and s.state <> 'completed'
+       )
+       select t.node from upstream t));
   select array_agg(d.node) into v_blocked
     from cyclone_downstream(p_run, array(select s.node from cyclone_steps s
                                           where s.run_id = p_run and s.state = 'discarded' and not s.node = any(v_targets))) d;
@@ -63,7 +73,8 @@ begin
        order by s.node
     )
     update cyclone_steps s
-       set state = case when o.open_deps = 0 and (s.input_spec is null or s.input is not null) then cyclone_ready_state(s.node_type) else 'pending' end,
+       set state = case when o.open_deps = 0 and s.node_type <> 'child' and (s.input_spec is null or s.input is not null)
+                        then cyclone_ready_state(s.node_type) else 'pending' end,
            open_deps = o.open_deps,
            attempt = s.attempt + case when o.was = 'discarded' then 1 else 0 end,
            max_attempts = case when o.was = 'discarded' then greatest(s.max_attempts + coalesce(p_additional, 0), s.attempt + 1) else s.max_attempts end,
@@ -87,7 +98,7 @@ begin
    where r.id = p_run;
   return query select 'run_retried', p_run, null::text, v_run.workflow, null::text, null::int, null::int,
                       null::text, null::int, null::bigint, null::jsonb, jsonb_build_object('reason', p_reason);
-  -- A node that was never promoted (it was cancelled in a paused run) still has to resolve its input.
+  -- A child node starts anew from pending; a node that was never promoted still has to resolve its input.
   return query select * from promote_ready_steps(p_run);
 end
 $$;
