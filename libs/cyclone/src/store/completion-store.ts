@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { ENGINE_COLUMNS, toEngineRow, type EngineRow } from './engine-row.js';
 import type { Completion, Lease } from './engine-store.js';
 import { quoteIdentifier } from './identifier.js';
+import { literal } from './literal.js';
 import type { Session } from './session.js';
 
 /** SQLSTATEs of cyclone_complete: the reasons why a completion transaction must not commit. */
@@ -28,15 +29,21 @@ export class CompletionStore {
   /**
    * Begins the transaction and marks it. Gives its id, by which a commit whose answer is lost is decided (C4).
    * READ COMMITTED is said out loud: at REPEATABLE READ two siblings would strand their dependent.
+   * @param newPlans whether the session shall plan its statements anew: its plans may be of a time when the tables were empty (C1)
    */
-  async begin(session: Session, lease: Lease): Promise<string> {
+  async begin(session: Session, lease: Lease, newPlans: boolean): Promise<string> {
     const mark = literal(leaseMark(lease));
     const results = await session.script(
       'begin',
-      `begin isolation level read committed;
+      `${newPlans ? 'discard plans; ' : ''}begin isolation level read committed;
        select pg_current_xact_id()::text, set_config('application_name', ${mark}, true), set_config('cyclone.lease', ${mark}, true)`,
     );
-    return results[1]?.rows[0]?.[0] ?? '';
+    return results.at(-1)?.rows[0]?.[0] ?? '';
+  }
+
+  /** Ends the transaction without effect. */
+  async rollback(session: Session): Promise<void> {
+    await session.script('rollback', 'rollback');
   }
 
   /**
@@ -59,10 +66,4 @@ export class CompletionStore {
       rows: (results[1]?.rows ?? []).map(toEngineRow),
     };
   }
-}
-
-/** A text as SQL literal. The only place that puts values into SQL text: several statements in one message take no parameters. */
-function literal(value: string): string {
-  const quoted = `'${value.replaceAll("'", "''").replaceAll('\\', '\\\\')}'`;
-  return value.includes('\\') ? ` E${quoted}` : quoted;
 }

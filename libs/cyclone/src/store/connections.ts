@@ -27,6 +27,11 @@ export class Connections {
     private readonly options: SessionOptions,
   ) {}
 
+  /** Whether statements are prepared by name. */
+  get preparedStatements(): boolean {
+    return this.options.preparedStatements;
+  }
+
   /** How many connections the pool may hold. */
   get poolSize(): number {
     return this.driver.master?.options.max ?? 10;
@@ -81,15 +86,16 @@ export class Connections {
   async openClient(applicationName: string): Promise<RawClient> {
     const { postgres, master } = this.driver;
     if (!postgres || !master) throw new Error('The DataSource has not been initialized.');
-    const client = new postgres.Client({ ...master.options, application_name: applicationName });
+    const client = new postgres.Client({ ...this.clientOptions, application_name: applicationName });
     client.on('error', () => undefined); // without a listener a lost connection would end the process (S3)
     await client.connect();
     return client;
   }
 
-  /** The options that a connection of this DataSource is opened with. */
+  /** The options that a connection of this DataSource is opened with. The pool hides the password from enumeration. */
   get clientOptions(): Readonly<Record<string, unknown>> {
-    return this.driver.master?.options ?? {};
+    const options = this.driver.master?.options ?? {};
+    return 'password' in options ? { ...options, password: options['password'] } : options;
   }
 
   session(client: RawClient): Session {

@@ -1,5 +1,6 @@
 import { ENGINE_COLUMNS, toEngineRow, type EngineRow } from './engine-row.js';
 import { quoteIdentifier } from './identifier.js';
+import { literal } from './literal.js';
 import { statement, type Session, type Statement } from './session.js';
 
 /** A lease: a step as one execution holds it. */
@@ -114,6 +115,29 @@ export class EngineStore {
       request.maxBytes,
       request.report,
     ]);
+  }
+
+  /**
+   * Completes one step and waits up to `waitMs` for its run, which others have locked (C2). One message, and so one transaction of
+   * its own. Rejects with SQLSTATE 55P03 when the run stayed locked.
+   */
+  async completeWaiting(
+    session: Session,
+    owner: string,
+    done: Completion,
+    waitMs: number,
+    report: boolean,
+  ): Promise<EngineRow[]> {
+    const run = literal(done.runId);
+    const output = done.output === null ? 'null' : literal(done.output);
+    const results = await session.script(
+      'completeWaiting',
+      `select set_config('lock_timeout', '${waitMs}ms', true);
+       select 1 from ${this.qualified('cyclone_runs')} where id = ${run}::bigint for no key update;
+       select ${ENGINE_COLUMNS} from ${this.qualified('cyclone_flush')}(${literal(owner)}, 0, array[${run}]::bigint[],
+         array[${literal(done.node)}], array[${done.generation}], array[${output}]::jsonb[], '{}', '{}', '{}', '{}', 0, ${report})`,
+    );
+    return (results[2]?.rows ?? []).map(toEngineRow);
   }
 
   /** Settles executions that did not complete (cyclone_settle). `waitMs` null never waits for a locked run. */

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { startTimer, type Timer } from '../model/timer.js';
 import type { Connections } from './connections.js';
 import { statement } from './session.js';
@@ -16,6 +16,12 @@ export interface Wakeup {
   readonly cancelled: readonly string[];
 }
 
+/** A wake-up on its way between processes. */
+interface Notification extends Wakeup {
+  /** The process that sent it, which hears it too and has acted already. */
+  readonly from?: string;
+}
+
 export type WakeupListener = (wakeup: Wakeup) => void;
 
 const NOTIFY = statement('notify', 'select pg_notify($1, $2)');
@@ -26,10 +32,11 @@ export function channelOf(schema: string): string {
 }
 
 /** Reads a notification; undefined when it is none of ours. */
-export function parseWakeup(payload: string): Wakeup | undefined {
+export function parseWakeup(payload: string): Notification | undefined {
   try {
-    const { queues, cancelled } = JSON.parse(payload) as Partial<Wakeup>;
-    return Array.isArray(queues) && Array.isArray(cancelled) ? { queues, cancelled } : undefined;
+    const { queues, cancelled, from } = JSON.parse(payload) as Partial<Notification>;
+    if (!Array.isArray(queues) || !Array.isArray(cancelled)) return undefined;
+    return from === undefined ? { queues, cancelled } : { queues, cancelled, from };
   } catch {
     return undefined;
   }
@@ -46,6 +53,7 @@ export class Notifier {
   private timer: Timer | undefined;
   private sending: Promise<void> = Promise.resolve();
   private readonly channel: string;
+  private readonly id = randomBytes(6).toString('hex');
 
   /** @param onError told when a notification could not be sent: nothing is lost, the others find the work by polling */
   constructor(
@@ -82,6 +90,12 @@ export class Notifier {
     for (const listener of this.listeners) listener(wakeup);
   }
 
+  /** Takes a notification from the database: `deliver`, unless this process has sent it. */
+  receive(payload: string): void {
+    const notification = parseWakeup(payload);
+    if (notification && notification.from !== this.id) this.deliver(notification);
+  }
+
   /** Sends what has been gathered and waits for it. */
   async close(): Promise<void> {
     if (this.timer) this.send();
@@ -97,7 +111,8 @@ export class Notifier {
     this.cancelled.clear();
     const payloads: string[] = [];
     for (let i = 0; i < Math.max(queues.length, cancelled.length); i += MAX_ENTRIES) {
-      const wakeup: Wakeup = {
+      const wakeup: Notification = {
+        from: this.id,
         queues: queues.slice(i, i + MAX_ENTRIES),
         cancelled: cancelled.slice(i, i + MAX_ENTRIES),
       };

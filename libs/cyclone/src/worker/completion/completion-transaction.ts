@@ -1,0 +1,279 @@
+import type { EntityManager, QueryRunner } from 'typeorm';
+import { CompletionTransactionError, LeaseLostError, type TransactionProblem } from '../../model/errors/index.js';
+import { LEASE_IS_LOST, TRANSACTION_IS_FOREIGN, leaseMark } from '../../store/completion-store.js';
+import { isSqlError } from '../../store/connections.js';
+import type { EngineRow } from '../../store/engine-row.js';
+import type { Engine } from '../../store/engine.js';
+import { destroyClient, rawClientOf, type RawClient } from '../../store/raw-client.js';
+import type { Session } from '../../store/session.js';
+import type { Execution } from '../execution.js';
+import { PlanFreshness } from '../lanes/plan-freshness.js';
+import type { ProblemLog } from '../worker-logger.js';
+import { decideCommit } from './commit-decision.js';
+import { GuardedRunner } from './guarded-runner.js';
+import type { Permit, Semaphore } from './semaphore.js';
+
+const TRANSACTION_IS_ABORTED = '25P02';
+
+/** What a worker's completion transactions share. */
+export interface TransactionTools {
+  readonly engine: Engine;
+  readonly owner: string;
+  readonly semaphore: Semaphore;
+  readonly problems: ProblemLog;
+  /** Aborts when the worker is done with the database. */
+  readonly stopped: AbortSignal;
+}
+
+/** What came of the completion and its commit. */
+export type Finish =
+  | { readonly outcome: 'committed'; readonly rows: readonly EngineRow[] }
+  /** The lease was lost: everything was rolled back (R12). */
+  | { readonly outcome: 'lost' }
+  /** The attempt failed: everything was rolled back. */
+  | { readonly outcome: 'failed'; readonly error: unknown }
+  /** The transaction was never opened. */
+  | { readonly outcome: 'none' }
+  /** Nobody can know any more: the worker has stopped, the expiry of the lease decides. */
+  | { readonly outcome: 'unknown' };
+
+/** The plans of pool connections grow old too (C1). */
+const plansOf = new WeakMap<RawClient, PlanFreshness>();
+
+/**
+ * The transaction in which a step completes (R13): opened on first use, used by the handler, committed together with the step, or
+ * rolled back. Nobody but the engine can end it (R14).
+ */
+export class CompletionTransaction {
+  /** Whether the commit is on its way, so that only the database can say what becomes of the step. */
+  commitSent = false;
+  private state: 'usable' | 'closed' | 'abandoned' = 'usable';
+  /** Of the connection; `committing` while subscribers and the engine have it. */
+  private phase: 'none' | 'opening' | 'open' | 'committing' = 'none';
+  private opening: Promise<EntityManager> | undefined;
+  private permit: Permit | undefined;
+  private runner: GuardedRunner | undefined;
+  private client: RawClient | undefined;
+  private xid = '';
+  private committed: readonly EngineRow[] | undefined;
+  private problem: CompletionTransactionError | undefined;
+  private lastError: unknown;
+  private underWay = 0;
+  private whenQuiet: (() => void)[] = [];
+
+  constructor(
+    private readonly execution: Execution,
+    private readonly tools: TransactionTools,
+  ) {}
+
+  /**
+   * The manager of the transaction; the first call opens it.
+   * @throws CompletionTransactionError or LeaseLostError when it is too late for that
+   */
+  async open(): Promise<EntityManager> {
+    const refusal = this.refusal();
+    if (refusal) throw refusal;
+    this.opening ??= this.begin().catch((error: unknown) => {
+      this.opening = undefined; // the next call may try again
+      throw error;
+    });
+    return this.opening;
+  }
+
+  /** Takes no more statements, awaits those under way, and commits them together with the step. Never rejects. */
+  async finish(): Promise<Finish> {
+    await this.quiet();
+    const { runner, client } = this;
+    if (this.state === 'abandoned') return { outcome: 'lost' };
+    if (!runner || !client) return { outcome: 'none' };
+    if (runner.depth !== 1) this.guardProblem('nested');
+    if (this.problem) return this.fail(this.problem);
+    this.phase = 'committing';
+    try {
+      await runner.commit();
+    } catch (error) {
+      if (!this.committed) return this.decide(error);
+      this.tools.problems.report(`A subscriber failed after the commit of step ${this.execution.key}`, error);
+    }
+    await this.release(false);
+    return { outcome: 'committed', rows: this.committed ?? [] };
+  }
+
+  /** The handler has failed: takes no more statements, awaits those under way, and rolls back. Never rejects. */
+  async rollback(): Promise<void> {
+    await this.quiet();
+    if (this.state !== 'abandoned') await this.undo();
+  }
+
+  /** Gives up at once, whatever is under way: the lease is lost. Does nothing when the commit is on its way. Never rejects. */
+  async abandon(): Promise<void> {
+    if (this.commitSent || this.state === 'abandoned') return;
+    this.state = 'abandoned';
+    if (this.phase === 'opening') {
+      // Its continuation finds out and cleans up.
+      if (this.client) destroyClient(this.client);
+      else this.permit?.release();
+    } else if (this.phase === 'open' && this.underWay === 0) await this.undo();
+    else await this.release(true);
+    this.whenQuiet.splice(0).forEach((resolve) => resolve());
+  }
+
+  private async begin(): Promise<EntityManager> {
+    const { engine, semaphore } = this.tools;
+    this.phase = 'opening';
+    this.permit = semaphore.acquire();
+    await this.permit.granted;
+    this.assertNotAbandoned();
+    const runner: QueryRunner = engine.connections.dataSource.createQueryRunner('master');
+    let client: RawClient | undefined;
+    try {
+      client = await rawClientOf(runner);
+      this.assertNotAbandoned();
+      const session = await engine.connections.join(runner);
+      const newPlans = arePlansOld(client);
+      const guarded = new GuardedRunner(runner, client, {
+        begin: async () => {
+          this.xid = await engine.completions.begin(session, this.execution, newPlans);
+        },
+        commit: () => this.complete(session),
+        rollback: () => engine.completions.rollback(session),
+        problem: (problem) => this.guardProblem(problem),
+        refusal: () => this.refusal(),
+        track: (statement) => this.track(statement),
+      });
+      this.runner = guarded;
+      this.client = client;
+      await guarded.start();
+      this.assertNotAbandoned();
+      this.phase = 'open';
+      return runner.manager;
+    } catch (error) {
+      if (!this.runner) await runner.release(); // not yet guarded: the pool gets it back as it was
+      await this.release(true);
+      throw error;
+    }
+  }
+
+  private async complete(session: Session): Promise<void> {
+    if (this.state === 'abandoned') throw new LeaseLostError(this.execution.runId, this.execution.node);
+    this.commitSent = true;
+    const { committed, rows } = await this.tools.engine.completions.finish(
+      session,
+      this.tools.owner,
+      this.execution,
+      true,
+    );
+    if (!committed) throw this.abortedError();
+    this.committed = rows;
+  }
+
+  /** The commit did not succeed, or nobody knows: finds out which. */
+  private async decide(error: unknown): Promise<Finish> {
+    const { engine, problems, stopped } = this.tools;
+    const { code } = error as { code?: unknown };
+    if (!this.commitSent) return this.state === 'abandoned' ? { outcome: 'lost' } : this.fail(error);
+    if (code === LEASE_IS_LOST) {
+      await this.undo();
+      return { outcome: 'lost' };
+    }
+    if (CompletionTransactionError.is(error)) return this.fail(error);
+    if (code === TRANSACTION_IS_ABORTED) return this.fail(this.abortedError());
+    const mark = leaseMark(this.execution);
+    if (code === TRANSACTION_IS_FOREIGN) {
+      await this.undo();
+      const status = await decideCommit(engine, this.xid, mark, problems, stopped);
+      return this.fail(this.guardProblem(status === 'aborted' ? 'rolled_back' : 'committed'));
+    }
+    if (isSqlError(error)) return this.fail(error);
+    await this.release(true);
+    const status = await decideCommit(engine, this.xid, mark, problems, stopped);
+    if (status === undefined) return { outcome: 'unknown' };
+    return status === 'committed' ? { outcome: 'committed', rows: [] } : { outcome: 'failed', error };
+  }
+
+  private async fail(error: unknown): Promise<Finish> {
+    await this.undo();
+    return { outcome: 'failed', error };
+  }
+
+  /** Rolls back; a connection on which that does not work is cut, so that nobody inherits it (S6). */
+  private async undo(): Promise<void> {
+    let broken = false;
+    try {
+      await this.runner?.rollback();
+    } catch (error) {
+      broken = true;
+      this.tools.problems.report(`The transaction of step ${this.execution.key} could not be rolled back`, error);
+    }
+    await this.release(broken);
+  }
+
+  private async release(broken: boolean): Promise<void> {
+    const { runner, client } = this;
+    this.runner = undefined;
+    try {
+      if (runner) {
+        if (broken && client) destroyClient(client);
+        await runner.release();
+      }
+    } catch (error) {
+      this.tools.problems.report('A connection could not be released', error);
+    } finally {
+      this.permit?.release();
+      this.permit = undefined;
+    }
+  }
+
+  /** Closes the transaction to the handler and waits until nothing of it is under way. */
+  private async quiet(): Promise<void> {
+    if (this.state === 'usable') this.state = 'closed';
+    await this.opening?.catch(() => undefined); // the handler has heard of it
+    this.runner?.endStreams();
+    while (this.underWay > 0 && !this.isAbandoned) await new Promise<void>((resolve) => this.whenQuiet.push(resolve));
+  }
+
+  private get isAbandoned(): boolean {
+    return this.state === 'abandoned';
+  }
+
+  private refusal(): Error | undefined {
+    if (this.state === 'usable') return undefined;
+    return this.state === 'closed' ? new CompletionTransactionError('closed') : this.leaseLost();
+  }
+
+  private assertNotAbandoned(): void {
+    if (this.isAbandoned) throw this.leaseLost();
+  }
+
+  private leaseLost(): Error {
+    return new LeaseLostError(this.execution.runId, this.execution.node);
+  }
+
+  private abortedError(): Error {
+    return new CompletionTransactionError('aborted', { cause: this.lastError });
+  }
+
+  /** Notes how the handler broke the transaction; the first way counts, even when the handler swallows the error (R14). */
+  private guardProblem(problem: TransactionProblem): CompletionTransactionError {
+    return (this.problem ??= new CompletionTransactionError(problem));
+  }
+
+  private async track<T>(statement: Promise<T>): Promise<T> {
+    this.underWay++;
+    try {
+      return await statement;
+    } catch (error) {
+      this.lastError = error;
+      throw error;
+    } finally {
+      this.underWay--;
+      if (this.underWay === 0) this.whenQuiet.splice(0).forEach((resolve) => resolve());
+    }
+  }
+}
+
+function arePlansOld(client: RawClient): boolean {
+  let plans = plansOf.get(client);
+  if (!plans) plansOf.set(client, (plans = new PlanFreshness()));
+  return plans.isDue();
+}

@@ -1,0 +1,172 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { QueryRunner } from 'typeorm';
+import type { TransactionProblem } from '../../model/errors/index.js';
+import type { RawClient } from '../../store/raw-client.js';
+import { guardClient } from './guarded-client.js';
+import { serializeNested } from './nested-transactions.js';
+import { transactionControl } from './transaction-control.js';
+
+/** Whom the wrapped runner asks and tells. */
+export interface RunnerGuard {
+  /** Sends the engine's own BEGIN, completion with COMMIT, and ROLLBACK, in place of TypeORM's. */
+  begin(): Promise<void>;
+  commit(): Promise<void>;
+  rollback(): Promise<void>;
+  /** Notes that the handler broke the transaction, and gives the error to throw. */
+  problem(problem: TransactionProblem): Error;
+  /** Why no statement of the handler's may be sent now; undefined when it may. */
+  refusal(): Error | undefined;
+  /** Counts a statement as under way until it settles. */
+  track<T>(statement: Promise<T>): Promise<T>;
+}
+
+/** TypeORM declares it protected; it is how many transactions are open in one another. */
+interface Depth {
+  transactionDepth: number;
+}
+
+/** Set while TypeORM works for the engine: subscribers of a commit may write although the handler no longer may. */
+const engineAtWork = new AsyncLocalStorage<QueryRunner>();
+
+/**
+ * A query runner whose transaction belongs to the engine (C5): the handler uses it freely but cannot end it, and TypeORM's
+ * subscribers hear of begin, commit and rollback as ever. Only this instance is changed.
+ */
+export class GuardedRunner {
+  private readonly original: {
+    startTransaction(level: 'READ COMMITTED'): Promise<void>;
+    commitTransaction(): Promise<void>;
+    rollbackTransaction(): Promise<void>;
+    release(): Promise<void>;
+    query(...args: unknown[]): Promise<unknown>;
+    stream(...args: unknown[]): Promise<unknown>;
+  };
+  /** True while a method of the runner itself asks for its connection. */
+  private inside = false;
+  private begun = false;
+  private readonly streams = new Set<{ destroy(): void }>();
+
+  /** @param runner connected, and used by nobody else */
+  constructor(
+    private readonly runner: QueryRunner,
+    private readonly client: RawClient,
+    private readonly guard: RunnerGuard,
+  ) {
+    const bind = <K extends keyof QueryRunner>(key: K): never =>
+      (runner[key] as (...args: unknown[]) => unknown).bind(runner) as never;
+    this.original = {
+      startTransaction: bind('startTransaction'),
+      commitTransaction: bind('commitTransaction'),
+      rollbackTransaction: bind('rollbackTransaction'),
+      release: bind('release'),
+      query: bind('query'),
+      stream: bind('stream'),
+    };
+    const methods: Partial<Record<keyof QueryRunner, (...args: never[]) => unknown>> = {
+      query: this.query,
+      stream: this.stream,
+      connect: this.connect,
+      commitTransaction: () => this.endNested('commitTransaction', 'committed'),
+      rollbackTransaction: () => this.endNested('rollbackTransaction', 'rolled_back'),
+      release: () => Promise.reject(guard.problem('released')),
+    };
+    for (const [name, value] of Object.entries(methods)) Object.defineProperty(runner, name, { value, configurable: true });
+    serializeNested(runner.manager);
+  }
+
+  /** How many transactions are open in one another: 1 is right when the handler returns. */
+  get depth(): number {
+    return (this.runner as unknown as Depth).transactionDepth;
+  }
+
+  async start(): Promise<void> {
+    await engineAtWork.run(this.runner, () => this.original.startTransaction('READ COMMITTED'));
+    this.begun = true;
+  }
+
+  /** Commits through TypeORM. It also rejects when a subscriber throws after the commit. */
+  commit(): Promise<void> {
+    return engineAtWork.run(this.runner, () => this.original.commitTransaction());
+  }
+
+  /** Rolls everything back, whatever is nested. */
+  rollback(): Promise<void> {
+    if (!this.begun || !this.runner.isTransactionActive) return this.guard.rollback();
+    (this.runner as unknown as Depth).transactionDepth = 1;
+    return engineAtWork.run(this.runner, () => this.original.rollbackTransaction());
+  }
+
+  /** Gives the connection back to the pool. */
+  release(): Promise<void> {
+    return this.original.release();
+  }
+
+  /** Ends streams that the handler has left open; nothing else could use the connection before. */
+  endStreams(): void {
+    for (const stream of this.streams) stream.destroy();
+    this.streams.clear();
+  }
+
+  private readonly query = (sql: string, ...rest: unknown[]): Promise<unknown> => {
+    if (engineAtWork.getStore() === this.runner) {
+      if (sql === 'START TRANSACTION') return this.guard.begin();
+      if (sql === 'COMMIT') return this.guard.commit();
+      if (sql === 'ROLLBACK') return this.guard.rollback();
+      // The isolation level is part of the engine's own BEGIN.
+      if (!this.begun && sql.startsWith('SET TRANSACTION')) return Promise.resolve();
+      return this.call(() => this.original.query(sql, ...rest));
+    }
+    const refusal = this.refusalOf(sql);
+    if (refusal) return Promise.reject(refusal);
+    return this.guard.track(this.call(() => this.original.query(sql, ...rest)));
+  };
+
+  private readonly stream = (sql: string, ...rest: unknown[]): Promise<unknown> => {
+    const refusal = this.refusalOf(sql);
+    if (refusal) return Promise.reject(refusal);
+    const opened = this.call(() => this.original.stream(sql, ...rest)) as Promise<{
+      destroy(): void;
+      once(event: 'close', listener: () => void): void;
+    }>;
+    return this.guard.track(
+      opened.then((stream) => {
+        this.streams.add(stream);
+        stream.once('close', () => this.streams.delete(stream));
+        return stream;
+      }),
+    );
+  };
+
+  private readonly connect = (): Promise<unknown> => {
+    if (this.inside) return Promise.resolve(this.client);
+    const refusal = this.guard.refusal();
+    if (refusal) return Promise.reject(refusal);
+    return Promise.resolve(
+      guardClient(this.client, {
+        refusal: (sql) => this.refusalOf(sql),
+        track: (statement) => this.guard.track(statement),
+        released: () => this.guard.problem('released'),
+      }),
+    );
+  };
+
+  /** Ends a nested transaction; the outermost one is not the handler's to end (R14). */
+  private endNested(method: 'commitTransaction' | 'rollbackTransaction', problem: TransactionProblem): Promise<void> {
+    return this.depth > 1 ? this.original[method]() : Promise.reject(this.guard.problem(problem));
+  }
+
+  private refusalOf(sql: string): Error | undefined {
+    const control = transactionControl(sql);
+    return this.guard.refusal() ?? (control && this.guard.problem(control));
+  }
+
+  /** TypeORM's methods take the connection before their first await. */
+  private call(method: () => Promise<unknown>): Promise<unknown> {
+    this.inside = true;
+    try {
+      return method();
+    } finally {
+      this.inside = false;
+    }
+  }
+}

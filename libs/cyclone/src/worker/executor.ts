@@ -1,0 +1,329 @@
+import type { StepContext } from '../graph/step-context.js';
+import { LeaseLostError } from '../model/errors/index.js';
+import type { CycloneEvent } from '../model/events.js';
+import { describeFailure, type Failure } from '../model/failure.js';
+import { errorFingerprint } from '../model/fingerprint.js';
+import { decodePayload, encodePayload } from '../model/payload.js';
+import { startTimer } from '../model/timer.js';
+import type { EngineRow } from '../store/engine-row.js';
+import type { Settlement } from '../store/engine-store.js';
+import type { Engine } from '../store/engine.js';
+import type { Aftermath } from './aftermath.js';
+import { CompletionTransaction, type TransactionTools } from './completion/completion-transaction.js';
+import { StepContextImpl, type ContextTools } from './context.js';
+import { Execution } from './execution.js';
+import type { RegisteredHandler } from './handler.js';
+import type { InContext } from './in-context.js';
+import type { LeaseBook } from './leases/lease-book.js';
+import type { Slots } from './slots.js';
+import type { ProblemLog, WorkerLogger } from './worker-logger.js';
+
+/** What an executor works with. */
+export interface ExecutorTools extends TransactionTools {
+  readonly engine: Engine;
+  readonly handlers: ReadonlyMap<string, RegisteredHandler>;
+  readonly maxPayloadBytes: number;
+  readonly book: LeaseBook;
+  readonly slots: Slots;
+  readonly aftermath: Aftermath;
+  readonly problems: ProblemLog;
+  readonly logger: WorkerLogger;
+  readonly inContext: InContext;
+  /** Gives an execution to the lane that tells the database. */
+  hand(execution: Execution): void;
+  /** A slot came free in a queue that may hold work. */
+  onSlotFree(): void;
+}
+
+const invoke = (handler: RegisteredHandler, input: unknown, context: StepContext): unknown =>
+  handler.invoke(input, context);
+
+/** Executes claimed steps: calls their handlers, and makes of what these return or throw what the database has to know. */
+export class Executor implements ContextTools {
+  readonly logger: WorkerLogger;
+  readonly problems: ProblemLog;
+  /** Handlers still at work for steps that are no longer theirs: they ignore their signal (R17). */
+  private readonly strays = new Set<Execution>();
+  private draining = false;
+
+  constructor(private readonly tools: ExecutorTools) {
+    this.logger = tools.logger;
+    this.problems = tools.problems;
+  }
+
+  /** How many handlers ignore their signal. */
+  get ignoring(): number {
+    return this.strays.size;
+  }
+
+  /** Executes a step whose slot is taken. @param claimedAt on the monotonic clock, before the claim was sent */
+  start(row: EngineRow, claimedAt: number): void {
+    const { tools } = this;
+    const handler = tools.handlers.get(row.kind);
+    if (!handler) {
+      this.problems.report(`Step ${row.runId}:${row.node} was claimed, but nothing here handles "${row.kind}"`);
+      this.freeSlot(row.queue);
+      return;
+    }
+    const execution = new Execution(row, handler, claimedAt);
+    if (!tools.book.add(execution)) {
+      this.freeSlot(row.queue);
+      return;
+    }
+    if (row.timeoutMs !== null) {
+      const timeoutMs = row.timeoutMs;
+      execution.timer = startTimer(timeoutMs, () => this.timeOut(execution, timeoutMs), { unref: true });
+    }
+    let result: unknown;
+    try {
+      const input = row.input === null ? null : decodePayload(row.input);
+      result = tools.inContext(invoke, handler, input, new StepContextImpl(execution, this));
+    } catch (error) {
+      this.failed(execution, error);
+      return;
+    }
+    // Not for promises only: whatever has a `then` is awaited, as by `await`.
+    if (typeof result === 'object' && result !== null) {
+      Promise.resolve(result).then(
+        (value) => this.returned(execution, value),
+        (error: unknown) => this.failed(execution, error),
+      );
+    } else {
+      this.returned(execution, result);
+    }
+  }
+
+  openTransaction(execution: Execution): CompletionTransaction {
+    return new CompletionTransaction(execution, this.tools);
+  }
+
+  /** A renewal found the lease gone. Of an outcome that is on its way the database says itself what becomes. */
+  gone(execution: Execution): void {
+    if (execution.phase === 'running' || execution.phase === 'committing') this.lost(execution);
+  }
+
+  /** The lease is lost (R12): aborts the handler and rolls back. Its late result will be dropped. */
+  lost(execution: Execution): void {
+    if (execution.phase === 'over' || execution.tx?.commitSent) return;
+    this.end(execution);
+    this.part(execution, new LeaseLostError(execution.runId, execution.node));
+    this.emit('lease_lost', execution);
+  }
+
+  /** A lane tells that the step has completed. */
+  completed(execution: Execution): void {
+    this.end(execution);
+    if (this.tools.engine.events.active) this.emit('completed', execution);
+  }
+
+  /** A lane tells that the execution was settled in another way; the events are in the rows. */
+  settled(execution: Execution): void {
+    this.end(execution);
+  }
+
+  /** The database refuses the completion for good: that is a permanent failure of the step. */
+  refuse(execution: Execution, error: unknown): void {
+    this.settle(execution, this.settlementOf(execution, error, describeFailure(error, { permanent: true })));
+  }
+
+  /** Gives the step back, uncharged, whatever its handler is doing (R20). */
+  async release(execution: Execution): Promise<void> {
+    if (execution.phase !== 'running') return;
+    execution.stopTimer();
+    execution.phase = 'committing';
+    await execution.tx?.abandon();
+    if (!isCommitting(execution)) return;
+    this.settle(execution, released(execution));
+    this.part(execution, new LeaseLostError(execution.runId, execution.node));
+  }
+
+  /** From now on the signal of every handler is aborted, and a failure under an aborted signal is not charged (R20). */
+  abortAll(reason: Error): void {
+    this.draining = true;
+    for (const execution of this.tools.book.values()) execution.abort(reason);
+  }
+
+  private returned(execution: Execution, value: unknown): void {
+    execution.handlerAtWork = false;
+    if (execution.phase !== 'running') {
+      this.strays.delete(execution);
+      return;
+    }
+    if (execution.handler.nodeType === 'step') {
+      try {
+        execution.output = encodePayload(value, {
+          maxBytes: this.tools.maxPayloadBytes,
+          path: 'output',
+          node: execution.node,
+        });
+      } catch (error) {
+        this.failed(execution, error, true);
+        return;
+      }
+    }
+    if (execution.tx) void this.commit(execution, execution.tx);
+    else this.handOver(execution);
+  }
+
+  private failed(execution: Execution, error: unknown, permanent = false): void {
+    execution.handlerAtWork = false;
+    if (execution.phase !== 'running') {
+      this.strays.delete(execution);
+      return;
+    }
+    execution.output = null;
+    if (execution.tx) void this.rollBack(execution, execution.tx, error, permanent);
+    else this.settleFailure(execution, error, permanent);
+  }
+
+  private async commit(execution: Execution, tx: CompletionTransaction): Promise<void> {
+    execution.phase = 'committing';
+    const finish = await tx.finish();
+    if (!isCommitting(execution)) return; // lost, timed out or released meanwhile
+    switch (finish.outcome) {
+      case 'none':
+        this.handOver(execution);
+        break;
+      case 'committed':
+        this.completed(execution);
+        this.tools.aftermath.of(finish.rows);
+        break;
+      case 'lost':
+        execution.tx = undefined;
+        this.lost(execution);
+        break;
+      case 'failed':
+        this.settleFailure(execution, finish.error, false);
+        break;
+      case 'unknown':
+        this.end(execution);
+    }
+  }
+
+  private async rollBack(
+    execution: Execution,
+    tx: CompletionTransaction,
+    error: unknown,
+    permanent: boolean,
+  ): Promise<void> {
+    execution.phase = 'committing';
+    await tx.rollback();
+    if (isCommitting(execution)) this.settleFailure(execution, error, permanent);
+  }
+
+  private settleFailure(execution: Execution, error: unknown, permanent: boolean): void {
+    const settlement =
+      this.draining && execution.aborted && !permanent
+        ? released(execution)
+        : this.settlementOf(execution, error, describeFailure(error, { permanent }));
+    this.settle(execution, settlement);
+  }
+
+  /** Measured by the database from the claim; here from a moment later (R17). */
+  private timeOut(execution: Execution, timeoutMs: number): void {
+    execution.timer = undefined;
+    if (execution.phase === 'handed' || execution.phase === 'over' || execution.tx?.commitSent) return;
+    const reason = new DOMException(`The execution took longer than its timeout of ${timeoutMs} ms.`, 'TimeoutError');
+    const failure: Failure = { error: reason.message, errorKind: 'retryable', panicStack: null };
+    const tx = execution.tx;
+    this.settle(execution, {
+      ...this.settlementOf(execution, reason, failure),
+      outcome: 'timed_out',
+      errorKind: 'timeout',
+    });
+    this.part(execution, reason, tx);
+  }
+
+  private settlementOf(execution: Execution, error: unknown, failure: Failure): Settlement {
+    const { runId, node, generation, kind } = execution;
+    if (failure.snoozeMs !== undefined) return { ...blank(execution), outcome: 'snoozed', delayMs: failure.snoozeMs };
+    return {
+      runId,
+      node,
+      generation,
+      outcome: 'failed',
+      error: failure.error,
+      errorKind: failure.errorKind,
+      panicStack: failure.panicStack,
+      fingerprint: errorFingerprint({ kind, errorKind: failure.errorKind, error: failure.error }),
+      delayMs: failure.retryAfterMs ?? this.customDelay(execution, error, failure),
+    };
+  }
+
+  /** Of a backoff function; null lets the database compute the delay (C16). */
+  private customDelay(execution: Execution, error: unknown, failure: Failure): number | null {
+    const { customDelay } = execution.handler.options;
+    if (!customDelay || failure.errorKind === 'permanent') return null;
+    try {
+      return customDelay(execution.attempt, error);
+    } catch (problem) {
+      this.problems.report(`The backoff function of ${execution.handler.where} failed; the default applies`, problem);
+      return null;
+    }
+  }
+
+  private settle(execution: Execution, settlement: Settlement): void {
+    execution.settlement = settlement;
+    execution.output = null;
+    this.handOver(execution);
+  }
+
+  private handOver(execution: Execution): void {
+    execution.stopTimer();
+    execution.phase = 'handed';
+    if (execution.holdsSlot) this.giveSlotBack(execution);
+    this.tools.hand(execution);
+  }
+
+  /** Parts with a handler that is still at work for a step that is no longer its. */
+  private part(execution: Execution, reason: unknown, tx = execution.tx): void {
+    if (execution.handlerAtWork) this.strays.add(execution);
+    execution.abort(reason);
+    void tx?.abandon();
+  }
+
+  private end(execution: Execution): void {
+    execution.stopTimer();
+    execution.phase = 'over';
+    this.tools.book.remove(execution);
+    if (execution.holdsSlot) this.giveSlotBack(execution);
+  }
+
+  private giveSlotBack(execution: Execution): void {
+    execution.holdsSlot = false;
+    this.freeSlot(execution.queue);
+  }
+
+  private freeSlot(queue: string): void {
+    if (this.tools.slots.free(queue)) this.tools.onSlotFree();
+  }
+
+  private emit(type: 'completed' | 'lease_lost', execution: Execution): void {
+    const { runId, node, kind, queue, attempt, generation } = execution;
+    const event: CycloneEvent = {
+      type,
+      runId,
+      node,
+      kind,
+      queue,
+      attempt,
+      generation,
+      worker: this.tools.owner,
+      at: new Date(),
+    };
+    this.tools.engine.events.emit(event);
+  }
+}
+
+/** Asked after an await, when the phase may have changed. */
+function isCommitting(execution: Execution): boolean {
+  return execution.phase === 'committing';
+}
+
+function blank({ runId, node, generation }: Execution): Omit<Settlement, 'outcome'> {
+  return { runId, node, generation, error: null, errorKind: null, panicStack: null, fingerprint: null, delayMs: null };
+}
+
+function released(execution: Execution): Settlement {
+  return { ...blank(execution), outcome: 'released' };
+}

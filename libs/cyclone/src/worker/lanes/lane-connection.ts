@@ -1,0 +1,69 @@
+import type { Connections, HeldSession } from '../../store/connections.js';
+import { discardPlans, nameSession, unnameSession } from '../../store/session-commands.js';
+import { destroyClient } from '../../store/raw-client.js';
+import type { Session } from '../../store/session.js';
+import { PlanFreshness } from './plan-freshness.js';
+
+/** A reserved connection of the pool with a name of its own, by which it can be ended when a call's answer is lost (C4). */
+export class LaneConnection {
+  readonly connectedAt = performance.now();
+  private readonly plans = new PlanFreshness();
+  private lost = false;
+  private readonly onLost = (): void => {
+    this.lost = true;
+  };
+
+  private constructor(
+    readonly name: string,
+    private readonly held: HeldSession,
+  ) {
+    this.held.session.client.on('error', this.onLost);
+    this.held.session.client.on('end', this.onLost);
+  }
+
+  static async open(connections: Connections, name: string): Promise<LaneConnection> {
+    const held = await connections.hold();
+    const connection = new LaneConnection(name, held);
+    try {
+      await nameSession(held.session, name);
+      return connection;
+    } catch (error) {
+      await connection.close(true);
+      throw error;
+    }
+  }
+
+  get session(): Session {
+    return this.held.session;
+  }
+
+  /** Whether the connection has broken while nobody used it; then nothing is in doubt. */
+  get isLost(): boolean {
+    return this.lost;
+  }
+
+  /** Call it before a call that has work to do. */
+  async refreshPlans(): Promise<void> {
+    if (this.plans.isDue()) await discardPlans(this.session);
+  }
+
+  /** Cuts the connection under a call that takes too long; the call is rejected. */
+  cut(): void {
+    destroyClient(this.session.client);
+  }
+
+  /** Gives it back to the pool under its own name, or cuts it. */
+  async close(broken: boolean): Promise<void> {
+    const { client } = this.session;
+    let useless = broken || this.lost;
+    try {
+      if (!useless) await unnameSession(this.session);
+    } catch {
+      useless = true; // it broke just now, and nothing was under way
+    } finally {
+      client.removeListener('error', this.onLost);
+      client.removeListener('end', this.onLost);
+      await this.held.release(useless);
+    }
+  }
+}

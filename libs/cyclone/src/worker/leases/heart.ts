@@ -1,0 +1,125 @@
+import { sleep, startTimer } from '../../model/timer.js';
+import type { EngineStore, Lease } from '../../store/engine-store.js';
+import { destroyClient, type RawClient } from '../../store/raw-client.js';
+import { Session } from '../../store/session.js';
+import { monotonicMs } from '../clock.js';
+
+/** The world of a heart: the lease thread, or the main thread where a thread is not possible. */
+export interface HeartBody {
+  /** Every lease that is held; undefined when the main thread does not answer in `limitMs`. */
+  leases(limitMs: number): Promise<readonly Lease[] | undefined>;
+  /** Opens a connection for nothing but renewals. */
+  connect(): Promise<RawClient>;
+  /** Leases that are no longer held. */
+  gone(leases: readonly Lease[]): void;
+  /** A renewal that was sent at `sentAt` (monotonic) has succeeded. */
+  renewed(sentAt: number): void;
+  problem(message: string, error: unknown): void;
+}
+
+export interface HeartOptions {
+  readonly owner: string;
+  readonly leaseTtlMs: number;
+  readonly stallLimitMs: number;
+  readonly preparedStatements: boolean;
+}
+
+/** Beats in a TTL. */
+const BEATS = 3;
+/** How much sooner than usual the next beat comes after one that did not renew everything. */
+const HASTE = 4;
+/** Longest wait for the main thread's list. */
+const ASK_MS = 1_000;
+
+/**
+ * Renews the leases of a worker every third of their TTL, in one statement (R18). By list while the main thread answers; by owner
+ * while it is silent, because a claim's answer may lie there unread (C8); not at all after the stall limit.
+ */
+export class Heart {
+  private client: RawClient | undefined;
+  private session: Session | undefined;
+  private answeredAt = monotonicMs();
+  private readonly stopping = new AbortController();
+  private hurry = new AbortController();
+  private running: Promise<void> = Promise.resolve();
+
+  constructor(
+    private readonly options: HeartOptions,
+    private readonly store: EngineStore,
+    private readonly body: HeartBody,
+  ) {}
+
+  start(): void {
+    this.running = this.run();
+  }
+
+  /** Beats now instead of in a while (R28). */
+  beatNow(): void {
+    this.hurry.abort();
+  }
+
+  async stop(): Promise<void> {
+    this.stopping.abort();
+    this.hurry.abort();
+    if (this.client) destroyClient(this.client);
+    await this.running;
+  }
+
+  private async run(): Promise<void> {
+    const periodMs = this.options.leaseTtlMs / BEATS;
+    while (!this.stopping.signal.aborted) {
+      const startedAt = monotonicMs();
+      let whole = false;
+      try {
+        whole = await this.beat();
+      } catch (error) {
+        if (this.stopping.signal.aborted) return;
+        this.body.problem('Leases could not be renewed', error);
+        this.disconnect();
+      }
+      const pauseMs = (whole ? periodMs : periodMs / HASTE) - (monotonicMs() - startedAt);
+      await sleep(Math.max(pauseMs, whole ? 0 : periodMs / HASTE / 2), { signal: this.hurry.signal });
+      this.hurry = new AbortController();
+    }
+  }
+
+  /** False when a lease was locked and not renewed. */
+  private async beat(): Promise<boolean> {
+    const { owner, leaseTtlMs, stallLimitMs } = this.options;
+    const leases = await this.body.leases(Math.min(ASK_MS, leaseTtlMs / BEATS / 2));
+    const now = monotonicMs();
+    if (leases) {
+      this.answeredAt = now;
+      if (leases.length === 0) return true;
+    } else if (now - this.answeredAt > stallLimitMs) return true;
+
+    const session = (this.session ??= await this.connect());
+    // A connection that does not answer is useless long before the TTL.
+    const client = this.client as RawClient;
+    const limit = startTimer(leaseTtlMs / BEATS, () => destroyClient(client));
+    try {
+      const sentAt = monotonicMs();
+      const missed = await this.store.heartbeat(session, owner, leaseTtlMs, leases ?? null);
+      this.body.renewed(sentAt);
+      const gone = missed.filter(({ outcome }) => outcome === 'gone');
+      if (gone.length > 0) this.body.gone(gone);
+      return gone.length === missed.length;
+    } finally {
+      limit.cancel();
+    }
+  }
+
+  private async connect(): Promise<Session> {
+    const client = await this.body.connect();
+    client.on('error', () => undefined); // the next beat meets it; without a listener it would end the process (S3)
+    this.client = client;
+    if (this.stopping.signal.aborted) destroyClient(client);
+    return new Session(client, { preparedStatements: this.options.preparedStatements });
+  }
+
+  private disconnect(): void {
+    if (this.client) destroyClient(this.client);
+    this.client = undefined;
+    this.session = undefined;
+  }
+}

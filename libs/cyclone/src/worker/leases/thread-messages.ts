@@ -1,0 +1,34 @@
+import type { Lease } from '../../store/engine-store.js';
+
+/** From the main thread to the lease thread. */
+export type ToThread =
+  /** The answer to `ask`: every lease that is held. */
+  | { readonly type: 'leases'; readonly leases: readonly Lease[] }
+  /** Renew now. */
+  | { readonly type: 'beat' }
+  /** The answer to `password`. */
+  | { readonly type: 'password'; readonly password?: string; readonly error?: string }
+  | { readonly type: 'stop' };
+
+/** From the lease thread to the main thread. */
+export type FromThread =
+  /** Which leases are held? An answer also shows that the main thread is alive. */
+  | { readonly type: 'ask' }
+  | { readonly type: 'gone'; readonly leases: readonly Lease[] }
+  | { readonly type: 'problem'; readonly message: string }
+  /** The connection's password function lives on the main thread. */
+  | { readonly type: 'password' };
+
+/** What the lease thread is started with. */
+export interface ThreadData {
+  readonly owner: string;
+  readonly schema: string;
+  readonly leaseTtlMs: number;
+  readonly stallLimitMs: number;
+  readonly preparedStatements: boolean;
+  readonly clientOptions: Readonly<Record<string, unknown>>;
+  /** Whether the password comes from a function on the main thread. */
+  readonly asksPassword: boolean;
+  /** One BigInt64: when the last successful renewal was sent, on the monotonic clock. Read while messages are still unread. */
+  readonly renewedAt: SharedArrayBuffer;
+}

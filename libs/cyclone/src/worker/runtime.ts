@@ -1,0 +1,273 @@
+import { createHash } from 'node:crypto';
+import { InvalidOptionError } from '../model/errors/index.js';
+import { sleep } from '../model/timer.js';
+import { leaseMark } from '../store/completion-store.js';
+import type { Engine } from '../store/engine.js';
+import type { EngineRow } from '../store/engine-row.js';
+import type { Lease } from '../store/engine-store.js';
+import type { Wakeup } from '../store/notifier.js';
+import { Aftermath } from './aftermath.js';
+import { Semaphore } from './completion/semaphore.js';
+import type { Execution } from './execution.js';
+import { Executor } from './executor.js';
+import type { RegisteredHandler } from './handler.js';
+import { captureContext } from './in-context.js';
+import { CallGate } from './lanes/call-gate.js';
+import type { LaneHost } from './lanes/lane-host.js';
+import { Lane } from './lanes/lane.js';
+import { LonelySettler } from './lanes/lonely-settler.js';
+import { LeaseBook } from './leases/lease-book.js';
+import { LeaseKeeper } from './leases/lease-keeper.js';
+import { Listener } from './listener.js';
+import { Slots } from './slots.js';
+import { Tick } from './tick.js';
+import type { ResolvedWorkerOptions } from './worker-options.js';
+import type { ProblemLog, WorkerLogger } from './worker-logger.js';
+
+/** Two use two cores; more only get into each other's way. */
+const LANES = 2;
+/** Both lanes, one completion transaction, and one connection for whatever its handler asks the pool for (C14). */
+const COMFORTABLE_POOL = LANES + 2;
+const SMALLEST_POOL = 2;
+
+/** How long handlers have to react to their signal at shutdown, before their steps are given back (R20). */
+const GRACE_MS = 1_000;
+/** How long the last calls of a shutdown may take each. */
+const LAST_CALL_MS = 3_000;
+/** A call that is not answered for so long, or for a TTL if that is longer, will not be answered. */
+const CALL_LIMIT_MS = 30_000;
+
+/** Everything of a worker between its start and its stop. */
+export class Runtime implements LaneHost {
+  readonly owner: string;
+  readonly ownerHash: string;
+  readonly leaseTtlMs: number;
+  readonly kinds: readonly string[];
+  readonly slots: Slots;
+  readonly book = new LeaseBook();
+  readonly gate = new CallGate();
+  readonly lonely: LonelySettler;
+  readonly aftermath: Aftermath;
+  readonly executor: Executor;
+  readonly keeper: LeaseKeeper;
+  readonly tick: Tick;
+  readonly inContext = captureContext();
+  claiming = true;
+  private readonly lanes: readonly Lane[];
+  private readonly listener: Listener | undefined;
+  private readonly stopped = new AbortController();
+  private readonly undo: (() => void)[] = [];
+
+  /** @throws InvalidOptionError when the pool is too small to work at all (C14) */
+  constructor(
+    readonly engine: Engine,
+    handlers: ReadonlyMap<string, RegisteredHandler>,
+    private readonly options: ResolvedWorkerOptions,
+    readonly problems: ProblemLog,
+    logger: WorkerLogger,
+  ) {
+    const lanes = lanesFor(engine.connections.poolSize, problems);
+    this.owner = options.id;
+    this.ownerHash = createHash('sha256').update(options.id).digest('hex').slice(0, 12);
+    this.leaseTtlMs = options.leaseTtlMs;
+    this.kinds = [...handlers.keys()];
+    this.slots = new Slots(options.queues, lanes);
+    this.lanes = Array.from({ length: lanes }, (_, index) => new Lane(index, this));
+    this.lonely = new LonelySettler(this);
+    this.aftermath = new Aftermath(engine, this.owner, (leases) => this.taken(leases));
+    this.executor = new Executor({
+      engine,
+      owner: this.owner,
+      handlers,
+      maxPayloadBytes: options.maxPayloadBytes,
+      book: this.book,
+      slots: this.slots,
+      aftermath: this.aftermath,
+      problems,
+      logger,
+      inContext: this.inContext,
+      semaphore: new Semaphore(Math.max(1, engine.connections.poolSize - lanes - 1)),
+      stopped: this.stopped.signal,
+      hand: (execution) => this.laneOf(execution).hand(execution),
+      onSlotFree: () => this.wake(),
+    });
+    this.keeper = new LeaseKeeper(
+      {
+        owner: this.owner,
+        leaseTtlMs: options.leaseTtlMs,
+        stallLimitMs: options.stallLimitMs,
+        preparedStatements: engine.connections.preparedStatements,
+      },
+      { engine, book: this.book, problems, gone: (execution) => this.executor.gone(execution) },
+    );
+    this.tick = new Tick({
+      engine,
+      options,
+      kinds: this.kinds,
+      lane: this.lanes.at(-1) as Lane,
+      aftermath: this.aftermath,
+      problems,
+      due: (queues) => this.heat(queues),
+    });
+    this.listener = options.listen ? new Listener(engine, problems) : undefined;
+  }
+
+  start(): void {
+    const { options } = this;
+    this.undo.push(this.engine.notifier.subscribe((wakeup) => this.hear(wakeup)));
+    const timer = options.timers.every('tick', options.pollIntervalMs, () => this.inContext(() => this.housekeep()));
+    this.undo.push(() => timer.stop());
+    this.keeper.start();
+    this.listener?.start();
+    this.housekeep();
+    this.slots.heat();
+    this.wake();
+  }
+
+  /** Stops in order (R20): claims nothing more, lets handlers finish, then aborts them, then gives their steps back. */
+  async stop(): Promise<void> {
+    this.claiming = false;
+    const { shutdownTimeoutMs } = this.options;
+    void this.retire(false);
+    await this.emptyWithin(shutdownTimeoutMs);
+    if (this.book.size > 0) {
+      this.executor.abortAll(new Error('The worker is shutting down.'));
+      await this.emptyWithin(GRACE_MS);
+      await within(
+        LAST_CALL_MS,
+        Promise.all([...this.book.values()].map((execution) => this.executor.release(execution))),
+      );
+      await this.emptyWithin(LAST_CALL_MS);
+    }
+    for (const undo of this.undo.splice(0)) undo();
+    await within(LAST_CALL_MS, this.retire(true));
+    this.stopped.abort();
+    this.lonely.close();
+    await Promise.all([this.listener?.stop(), this.keeper.stop(), ...this.lanes.map((lane) => lane.close(LAST_CALL_MS))]);
+    await within(LAST_CALL_MS, this.engine.notifier.close());
+  }
+
+  /** How many lanes have a connection. */
+  get connectedLanes(): number {
+    return this.lanes.filter((lane) => lane.connectedAt !== undefined).length;
+  }
+
+  execute(row: EngineRow, sentAt: number): void {
+    this.executor.start(row, sentAt);
+  }
+
+  completed(execution: Execution): void {
+    this.executor.completed(execution);
+  }
+
+  settled(execution: Execution): void {
+    this.executor.settled(execution);
+  }
+
+  lost(execution: Execution): void {
+    this.executor.lost(execution);
+  }
+
+  refuse(execution: Execution, error: unknown): void {
+    this.executor.refuse(execution, error);
+  }
+
+  giveUp(execution: Execution, error: unknown): void {
+    this.problems.report(`The failure of step ${execution.key} cannot be stored; its lease will expire`, error);
+    this.executor.settled(execution);
+  }
+
+  /** Lets idle lanes claim. */
+  wake(): void {
+    if (!this.claiming) return;
+    for (const lane of this.lanes) {
+      if (!lane.isIdle) continue;
+      lane.kick();
+      // One lane looks first; it wakes the others when there is more than it takes.
+      if (this.lanes.every((other) => other === lane || other.isIdle)) return;
+    }
+  }
+
+  private heat(queues: readonly string[]): void {
+    let wanted = false;
+    for (const queue of queues) wanted = this.slots.heat(queue) || wanted;
+    if (wanted) this.wake();
+  }
+
+  private hear({ queues, cancelled }: Wakeup): void {
+    this.heat(queues);
+    if (cancelled.length === 0 || this.book.size === 0) return;
+    const runs = new Set(cancelled);
+    for (const execution of this.book.values()) {
+      if (!runs.has(execution.runId)) continue;
+      this.keeper.beatNow();
+      return;
+    }
+  }
+
+  private housekeep(): void {
+    this.keeper.expire();
+    for (const lane of this.lanes) lane.watch(Math.max(CALL_LIMIT_MS, this.leaseTtlMs));
+    void this.tick.run();
+  }
+
+  /** Leases that a call of ours has taken from running handlers, here or anywhere (C3). */
+  private taken(leases: readonly Lease[]): void {
+    for (const lease of leases) {
+      const execution = this.book.get(lease);
+      if (execution) this.executor.gone(execution);
+    }
+    void this.endBackends(leases.map(leaseMark));
+  }
+
+  private async endBackends(marks: readonly string[]): Promise<void> {
+    const lane = this.lanes.at(-1) as Lane;
+    try {
+      const ended = await lane.chore((session) => this.engine.store.endBackends(session, marks));
+      if (ended === null) {
+        this.problems.report('This role may not end the sessions of lost leases; grant it pg_signal_backend');
+      }
+    } catch (error) {
+      this.problems.report('The sessions of lost leases could not be ended', error);
+    }
+  }
+
+  private async retire(gone: boolean): Promise<void> {
+    const lane = this.lanes.at(-1) as Lane;
+    try {
+      await lane.chore((session) => this.engine.store.retireWorker(session, this.owner, gone));
+    } catch (error) {
+      this.problems.report('The worker could not sign off', error);
+    }
+  }
+
+  private laneOf({ runId }: Execution): Lane {
+    // A run belongs to one lane, so that two never fight over it.
+    return this.lanes[runId.charCodeAt(runId.length - 1) % this.lanes.length] as Lane;
+  }
+
+  private emptyWithin(limitMs: number): Promise<void> {
+    return within(limitMs, this.book.empty());
+  }
+}
+
+/** Waits for `work`, but no longer than `limitMs`. */
+async function within(limitMs: number, work: Promise<unknown>): Promise<void> {
+  const done = new AbortController();
+  await Promise.race([work.finally(() => done.abort()), sleep(limitMs, { signal: done.signal })]);
+}
+
+function lanesFor(poolSize: number, problems: ProblemLog): number {
+  if (poolSize < SMALLEST_POOL) {
+    throw new InvalidOptionError(
+      'poolSize',
+      `of the DataSource is ${poolSize}, and a worker needs at least ${SMALLEST_POOL} connections: set it to ` +
+        `${COMFORTABLE_POOL} or more (${LANES} for the worker, the others for completion transactions and the application).`,
+    );
+  }
+  if (poolSize >= COMFORTABLE_POOL) return LANES;
+  problems.report(
+    `The DataSource has a pool of ${poolSize} connections, so the worker uses one lane; give it ${COMFORTABLE_POOL} or more`,
+  );
+  return 1;
+}

@@ -1,0 +1,104 @@
+import { isSqlError } from '../store/connections.js';
+import type { EngineRow } from '../store/engine-row.js';
+import type { Engine } from '../store/engine.js';
+import type { Session } from '../store/session.js';
+import type { Aftermath } from './aftermath.js';
+import type { Lane } from './lanes/lane.js';
+import type { ResolvedWorkerOptions } from './worker-options.js';
+import type { ProblemLog } from './worker-logger.js';
+
+/** Steps and runs that one sweep handles at most; when there are more it goes on at once, this often. */
+const SWEEP_LIMIT = 200;
+const MAX_SWEEPS = 10;
+
+export interface TickTools {
+  readonly engine: Engine;
+  readonly options: ResolvedWorkerOptions;
+  readonly kinds: readonly string[];
+  readonly lane: Lane;
+  readonly aftermath: Aftermath;
+  readonly problems: ProblemLog;
+  /** These queues hold work that is due. */
+  due(queues: readonly string[]): void;
+}
+
+/** The housekeeping of a worker in one call for each poll interval: last seen, sweep, deadlines, poll (R19). */
+export class Tick {
+  /** On `performance.now()`, when the last one succeeded. */
+  succeededAt: number | undefined;
+  private running = false;
+
+  constructor(private readonly tools: TickTools) {}
+
+  /** Ticks, unless the last one is still under way. Never rejects. */
+  async run(): Promise<void> {
+    if (this.running) return;
+    this.running = true;
+    const { lane, problems } = this.tools;
+    try {
+      for (let sweeps = 0; sweeps < MAX_SWEEPS; sweeps++) {
+        const rows = await lane.chore((session) => this.call(session));
+        this.succeededAt = performance.now();
+        if (!this.read(rows)) break;
+      }
+    } catch (error) {
+      problems.report(isSqlError(error) ? 'The housekeeping failed' : 'The housekeeping lost its connection', error);
+    } finally {
+      this.running = false;
+    }
+  }
+
+  private async call(session: Session): Promise<EngineRow[]> {
+    const { engine, options, kinds } = this.tools;
+    const rows = await engine.store.tick(session, {
+      worker: options.id,
+      queues: [...options.queues.keys()],
+      kinds,
+      maxReclaims: options.maxReclaims,
+      sweep: this.maySweep,
+      limit: SWEEP_LIMIT,
+    });
+    if (rows.some((row) => row.event === 'unknown_worker')) {
+      await engine.store.registerWorker(session, {
+        id: options.id,
+        host: options.host,
+        pid: options.pid,
+        version: options.version,
+        queues: Object.fromEntries(options.queues),
+        kinds,
+      });
+    }
+    return rows;
+  }
+
+  /**
+   * After an outage every worker needs the time of a beat to renew its leases, before anybody may judge that they have expired
+   * (C8). The same at the start: the database may have come back just now.
+   */
+  private get maySweep(): boolean {
+    const { lane, options } = this.tools;
+    return lane.connectedAt !== undefined && performance.now() - lane.connectedAt >= options.leaseTtlMs / 3;
+  }
+
+  /** True when the sweep has probably left something. */
+  private read(rows: readonly EngineRow[]): boolean {
+    const due: string[] = [];
+    const changes: EngineRow[] = [];
+    let expired = 0;
+    for (const row of rows) {
+      if (row.event === 'due') due.push(row.queue);
+      else if (row.event === 'broken') {
+        expired++;
+        this.tools.problems.report(
+          `The sweep cannot take back step ${row.runId}:${row.node} (SQLSTATE ${row.info.sqlstate ?? '?'}): ${row.info.error ?? ''}`,
+        );
+      } else {
+        if (row.event === 'reclaimed' || row.event === 'timed_out') expired++;
+        changes.push(row);
+      }
+    }
+    this.tools.aftermath.of(changes);
+    if (due.length > 0) this.tools.due(due);
+    return expired >= SWEEP_LIMIT;
+  }
+}

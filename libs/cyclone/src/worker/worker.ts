@@ -1,0 +1,112 @@
+import { monotonicMs } from './clock.js';
+import type { Engine } from '../store/engine.js';
+import type { RegisteredHandler } from './handler.js';
+import { Runtime } from './runtime.js';
+import { ProblemLog, type WorkerLogger } from './worker-logger.js';
+import type { ResolvedWorkerOptions } from './worker-options.js';
+
+export type { RegisteredHandler } from './handler.js';
+export type { WorkerLogger } from './worker-logger.js';
+
+/** How a worker is doing. */
+export interface WorkerHealth {
+  readonly id: string;
+  readonly state: 'stopped' | 'running' | 'draining';
+  /**
+   * False when it is not running, when its housekeeping or its renewals have not succeeded for a lease TTL (S22), or when all its
+   * slots could be taken by handlers that ignore their signal.
+   */
+  readonly healthy: boolean;
+  /** Steps whose lease it holds. */
+  readonly running: number;
+  readonly queues: Readonly<Record<string, { readonly slots: number; readonly taken: number }>>;
+  /** Connections that it claims and completes on. */
+  readonly connections: number;
+  /** When its housekeeping last succeeded. */
+  readonly lastTickAt: Date | null;
+  /** When its leases were last renewed. */
+  readonly lastRenewalAt: Date | null;
+  /** Handlers that still work although their step timed out or was lost: they ignore `ctx.signal` (R17). */
+  readonly ignoringSignal: number;
+}
+
+/** Executes steps: claims them, calls their handlers, and tells the database what came of it. */
+export class Worker {
+  private runtime: Runtime | undefined;
+  private stopping: Promise<void> | undefined;
+
+  constructor(
+    private readonly engine: Engine,
+    private readonly handlers: ReadonlyMap<string, RegisteredHandler>,
+    private readonly options: ResolvedWorkerOptions,
+    private readonly logger: WorkerLogger,
+  ) {}
+
+  /** The lease owner. */
+  get id(): string {
+    return this.options.id;
+  }
+
+  /**
+   * Begins to work, in the async context of the call (C11). It does not wait for the database: when that does not answer, the
+   * worker logs it and keeps trying, and begins when it can (S38, S39). A worker that runs already goes on.
+   * @throws InvalidOptionError when the DataSource's pool is too small (C14)
+   */
+  async start(): Promise<void> {
+    await this.stopping;
+    if (this.runtime) return;
+    this.runtime = new Runtime(this.engine, this.handlers, this.options, new ProblemLog(this.logger), this.logger);
+    this.runtime.start();
+  }
+
+  /**
+   * Stops in order (R20): claims nothing more, lets handlers finish for `shutdownTimeout`, then aborts `ctx.signal`, then gives
+   * back what is left. It never rejects, and the worker does not touch the database afterwards. Harmless before `start` and twice.
+   */
+  async stop(): Promise<void> {
+    const { runtime } = this;
+    if (!runtime) return this.stopping;
+    this.stopping ??= runtime.stop().finally(() => {
+      this.runtime = undefined;
+      this.stopping = undefined;
+    });
+    return this.stopping;
+  }
+
+  health(): WorkerHealth {
+    const { runtime, id } = this;
+    if (!runtime) {
+      return {
+        id,
+        state: 'stopped',
+        healthy: false,
+        running: 0,
+        queues: {},
+        connections: 0,
+        lastTickAt: null,
+        lastRenewalAt: null,
+        ignoringSignal: 0,
+      };
+    }
+    const { book, executor, keeper, slots, tick } = runtime;
+    const now = monotonicMs();
+    const state = runtime.claiming ? 'running' : 'draining';
+    const queues = slots.report();
+    const allSlots = Object.values(queues).reduce((sum, queue) => sum + queue.slots, 0);
+    const tickAge = tick.succeededAt === undefined ? Infinity : performance.now() - tick.succeededAt;
+    const limitMs = Math.max(this.options.leaseTtlMs, 3 * this.options.pollIntervalMs);
+    let renewed = true;
+    for (const { claimedAt } of book.values()) renewed &&= now - Math.max(claimedAt, keeper.renewedAt) <= limitMs;
+    return {
+      id,
+      state,
+      healthy: state === 'running' && tickAge <= limitMs && renewed && executor.ignoring < allSlots,
+      running: book.size,
+      queues,
+      connections: runtime.connectedLanes,
+      lastTickAt: tick.succeededAt === undefined ? null : new Date(Date.now() - tickAge),
+      lastRenewalAt: keeper.renewedAt === 0 ? null : new Date(Date.now() - (now - keeper.renewedAt)),
+      ignoringSignal: executor.ignoring,
+    };
+  }
+}
