@@ -18,6 +18,7 @@ as $$
 #variable_conflict use_column
 begin
   perform pg_terminate_backend(a.pid, 1000) from pg_stat_activity a where a.application_name = p_session and a.pid <> pg_backend_pid();
+  perform pg_stat_clear_snapshot();                  -- else the transaction goes on seeing the session that it has ended
   if exists (select 1 from pg_stat_activity a where a.application_name = p_session and a.pid <> pg_backend_pid()) then
     return query select 'wait', null::bigint, null::text, null::text, null::text, null::int, null::int,
                         null::text, null::int, null::bigint, null::jsonb, null::jsonb;

@@ -119,7 +119,7 @@ describe('a discard', () => {
   });
 
   it('goes through a graph that is wide and deep with one step of each node', async () => {
-    const layers = Array.from({ length: 12 }, (_, l) => Array.from({ length: 12 }, (_, i) => `${l}.${i}`));
+    const layers = Array.from({ length: 12 }, (_row, l) => Array.from({ length: 12 }, (_node, i) => `${l}.${i}`));
     const graph: TestGraph = { root: [] };
     layers.forEach((layer, l) => layer.forEach((node) => (graph[node] = branch(...(layers[l - 1] ?? ['root'])))));
     const { run, leases } = await start(graph);
@@ -178,8 +178,9 @@ describe('an input that is too large to resolve (R36)', () => {
   let original: string;
   beforeAll(async () => {
     original = await db.value<string>(`select pg_get_functiondef('${resolver}'::regprocedure)`);
-    expect(original).toContain(String(LIMIT));
-    await db.client.query(original.replace(String(LIMIT), '1000'));
+    const lowered = original.replace(String(LIMIT), '1000');
+    if (lowered === original) throw new Error('The limit is no longer where this test looks for it.');
+    await db.client.query(lowered);
   });
   afterAll(() => db.client.query(original));
 

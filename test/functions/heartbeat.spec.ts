@@ -110,7 +110,7 @@ describe('a heartbeat', () => {
     await db.submitMany(Array.from({ length: 60 }, () => ({ a: [], b: ['a'], c: ['b'] })));
     const lanes = [await database.open(), await database.open()];
     const beats = await database.open();
-    let open = lanes.length;
+    const open = new Set(lanes);
     const work = lanes.map(async (lane) => {
       let done = await lane.claim({ queues: { default: 20 } });
       while (done.length > 0) {
@@ -123,9 +123,9 @@ describe('a heartbeat', () => {
           ...done.filter(({ run_id: run, node }) => again.has(`${run} ${node}`)),
         ];
       }
-      open -= 1;
+      open.delete(lane);
     });
-    while (open > 0) await beats.heartbeat(null);
+    while (open.size > 0) await beats.heartbeat(null);
     await Promise.all(work);
     expect(await db.query('select state, count(*)::int as n from cyclone_runs group by state')).toEqual([
       { state: 'completed', n: 60 },

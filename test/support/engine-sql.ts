@@ -308,6 +308,10 @@ export class EngineDatabase {
     return this.database.url;
   }
 
+  get name(): string {
+    return this.database.name;
+  }
+
   /** Opens another connection; the next `clear` ends it. */
   async open(): Promise<EngineSession> {
     const session = await EngineSession.connect(this.database.url);
@@ -319,7 +323,9 @@ export class EngineDatabase {
   async clear(): Promise<void> {
     await Promise.all(this.sessions.splice(0).map((session) => session.end()));
     const problems = await this.main.problems();
-    await this.main.query('truncate cyclone_runs, cyclone_steps, cyclone_deps, cyclone_attempts, cyclone_workers cascade');
+    await this.main.query(
+      'truncate cyclone_runs, cyclone_steps, cyclone_deps, cyclone_attempts, cyclone_workers cascade',
+    );
     await this.moveClock(0);
     if (problems.length > 0) throw new Error(`The engine left this behind:\n${problems.join('\n')}`);
   }

@@ -1,0 +1,94 @@
+import { EngineDatabase, told, type EngineEvent, type EngineSession } from '../support/engine-sql.js';
+
+let database: EngineDatabase;
+let db: EngineSession;
+beforeAll(async () => {
+  database = await EngineDatabase.create();
+  db = database.main;
+});
+afterEach(() => database.clear());
+afterAll(() => database.drop());
+
+const register = (id = 'me') => db.call('cyclone_register_worker', id, 'host', 42, '1.0.0', { default: 10 }, ['work']);
+
+interface TickOptions {
+  queues?: string[];
+  kinds?: string[];
+  sweep?: boolean;
+  limit?: number;
+}
+
+function tick({ queues = ['default'], kinds = ['work'], sweep = true, limit = 100 }: TickOptions = {}): Promise<
+  EngineEvent[]
+> {
+  return db.call('cyclone_tick', 'me', queues, kinds, 20, sweep, limit);
+}
+
+const lastSeen = () => db.value<Date>('select last_seen_at from cyclone_workers');
+
+describe('a tick', () => {
+  it('says only that the worker is alive when there is nothing to do (R19)', async () => {
+    await register();
+    const before = await lastSeen();
+    await database.moveClock(5_000);
+    expect(await tick()).toEqual([]);
+    expect(Number(await lastSeen()) - Number(before)).toBeGreaterThanOrEqual(5_000);
+  });
+
+  it('tells a worker that was forgotten to register again, and does the rest all the same', async () => {
+    await db.submit({ a: [] });
+    expect(told(await tick())).toEqual(['unknown_worker', 'due']);
+    await register();
+    expect(told(await tick())).toEqual(['due']);
+  });
+
+  it('names the queues that hold work which is due for kinds of this process, and claims nothing', async () => {
+    await register();
+    await db.submit({
+      a: [],
+      b: { queue: 'second' },
+      c: { queue: 'unserved' },
+      d: { queue: 'third', kind: 'unknown' },
+    });
+    await db.submit({ e: { queue: 'fourth' } }, { delayMs: 60_000 });
+    const due = async () =>
+      (await tick({ queues: ['default', 'second', 'third', 'fourth'] })).map(({ queue }) => queue).toSorted();
+    expect(await due()).toEqual(['default', 'second']);
+    expect(await db.value(`select count(*)::int from cyclone_steps where state = 'running'`)).toBe(0);
+    await database.moveClock(60_000);
+    expect(await due()).toEqual(['default', 'fourth', 'second']);
+  });
+
+  it('sweeps and ends runs past their deadline in the same call', async () => {
+    await register();
+    await db.submit({ expired: [] });
+    await db.claim({ owner: 'crashed' });
+    await db.submit({ late: { kind: 'unserved' } }, { deadlineMs: 1_000 });
+    await database.moveClock(60_000);
+    expect(told(await tick())).toEqual(['reclaimed expired', 'discarded late', 'run_failed', 'due']);
+  });
+
+  it('judges nobody while its process has not been connected for long enough (C8)', async () => {
+    await register();
+    await db.submit({ expired: [] }, { deadlineMs: 1_000 });
+    await db.claim({ owner: 'healthy' });
+    await database.moveClock(60_000);
+    expect(await tick({ sweep: false })).toEqual([]);
+    expect((await db.sweep()).map(({ event }) => event)).toEqual(['reclaimed']);
+  });
+});
+
+describe('the workers', () => {
+  it('are known from their registration on, also after they were forgotten or drained', async () => {
+    await register();
+    expect(await db.query('select id, host, pid, version, queues, kinds, draining from cyclone_workers')).toEqual([
+      { id: 'me', host: 'host', pid: 42, version: '1.0.0', queues: { default: 10 }, kinds: ['work'], draining: false },
+    ]);
+    await db.call('cyclone_retire_worker', 'me', false);
+    expect(await db.value('select draining from cyclone_workers')).toBe(true);
+    await register();
+    expect(await db.value('select draining from cyclone_workers')).toBe(false);
+    await db.call('cyclone_retire_worker', 'me', true);
+    expect(await db.query('select from cyclone_workers')).toEqual([]);
+  });
+});
