@@ -375,7 +375,7 @@ describe('a scoped handler', () => {
     const found = await explore({ providers: [PerRun] });
     const { host } = found.handlers.get('which') as NonNullable<ReturnType<Discovery['handlers']['get']>>;
     const [one, two] = await Promise.all([host.resolve({ runId: '1' }), host.resolve({ runId: '2' })]);
-    expect(one).not.toBe(two);
-    expect([(one as PerRun).which(0), (two as PerRun).which(0)]).toEqual(['1', '2']);
+    expect(one.instance).not.toBe(two.instance);
+    expect([(one.instance as PerRun).which(0), (two.instance as PerRun).which(0)]).toEqual(['1', '2']);
   });
 });

@@ -74,7 +74,26 @@ export type { NotStorable, Stored, StoredOutput } from './graph/stored.js';
 export type { StartOptions, SubmitOptions, WaitOptions } from './graph/client-types.js';
 export type { WorkflowDefinition, WorkflowInput, WorkflowOptions, WorkflowOutput } from './graph/workflow.js';
 
+// worker: how a process executes steps
+export type { WorkerOptions } from './worker/worker-options.js';
+export type { WorkerHealth } from './worker/worker.js';
+
+// client: submitting, waiting, operating
+export { ClientClosedError, ConnectionLostError } from './client/client-errors.js';
+export { OperatorClient, type RetryOptions } from './client/operator-client.js';
+export { RunHandle } from './client/run-handle.js';
+export { WorkflowClient } from './client/workflow-client.js';
+
 // nest: decorators
 export { Action } from './nest/decorators/action.decorator.js';
 export { Step } from './nest/decorators/step.decorator.js';
 export { Workflow } from './nest/decorators/workflow.decorator.js';
+export { OnStepEvent, type EventOfType, type OnStepEventOptions } from './nest/decorators/on-step-event.decorator.js';
+
+// nest: module
+export { CycloneModule } from './nest/cyclone.module.js';
+export type { CycloneOptions, CycloneOptionsFactory } from './nest/cyclone-options.js';
+export { getOperatorClientToken, getWorkerPoolToken, getWorkflowClientToken } from './nest/cyclone.tokens.js';
+export { InjectCyclone } from './nest/decorators/inject-cyclone.decorator.js';
+export { StartupError } from './nest/startup.error.js';
+export { WorkerPool } from './nest/worker-pool.js';

@@ -1,6 +1,6 @@
 import type { DiscoveryService } from '@nestjs/core';
 import type { CycloneError } from '../model/errors/cyclone-error.js';
-import { DuplicateHandlerError, UnknownHandlerError } from '../model/errors/setup-errors.js';
+import { DuplicateHandlerError, InvalidOptionError, UnknownHandlerError } from '../model/errors/setup-errors.js';
 import type { HandlerDefaults } from '../model/options.js';
 import {
   className,
@@ -20,6 +20,7 @@ import type {
   Discovery,
   HostedMethod,
 } from './discovery.js';
+import { hasPipes } from './handler-enhancers.js';
 import { listListeners } from './listener-metadata.js';
 import { providerHosts, type ProviderHost } from './provider-host.js';
 
@@ -51,7 +52,10 @@ export class CycloneExplorer {
         const method = methodOf(host, prototype, key);
         const { kind, options } = lookup.metadata;
         if (ofInstance.get(key)?.metadata.kind === kind || !this.owns(options.cyclone, method.where, found)) continue;
-        if (!isOverridden(lookup)) this.addHandler(method, lookup.metadata, found);
+        if (!isOverridden(lookup)) {
+          if (hasPipes((prototype as Methods)[key])) found.problems.push(pipesProblem(method.where));
+          this.addHandler(method, lookup.metadata, found);
+        }
         // An override that is not decorated loses the handler, unless the class is provided for the one that has it (S26).
         else if (!host.prototypes.slice(index + 1).some((token) => servesAs(token, key, lookup.metadata))) {
           found.problems.push(overrideProblem(lookup, key));
@@ -67,6 +71,7 @@ export class CycloneExplorer {
       found.warnings.push(`${where} is not served: what the application provides in its place has no such method.`);
       return;
     }
+    found.claims.push([metadata.kind, where, host.module]);
     const options = checkHandler(found.problems, metadata, this.defaults, where);
     if (options) found.handlers.push({ ...method, metadata, options });
   }
@@ -82,7 +87,8 @@ export class CycloneExplorer {
         instance: host.instance as WorkflowDefinition<unknown, unknown>,
         options: metadata.options,
       };
-      if (checkWorkflow(found.problems, workflow, className(prototype))) found.workflows.push([workflow, host.module]);
+      found.workflowClaims.push([metadata.name, className(prototype), host.module]);
+      if (checkWorkflow(found.problems, workflow, className(prototype))) found.workflows.push(workflow);
       return;
     }
   }
@@ -110,23 +116,25 @@ export class CycloneExplorer {
 
 type Methods = Record<string | symbol, unknown>;
 
+/** Who wants a name. */
+type Claim = readonly [name: string, where: string, module: string];
+
 /** What one exploration has found so far. */
 class Findings {
   readonly handlers: DiscoveredHandler[] = [];
-  readonly workflows: [DiscoveredWorkflow, module: string][] = [];
+  readonly claims: Claim[] = [];
+  readonly workflows: DiscoveredWorkflow[] = [];
+  readonly workflowClaims: Claim[] = [];
   readonly listeners: DiscoveredListener[] = [];
   readonly problems: CycloneError[] = [];
   readonly warnings: string[] = [];
 
   close(): Discovery {
     const { listeners, problems, warnings } = this;
-    problems.push(
-      ...duplicates(this.handlers.map((h) => [h.metadata.kind, h.where, h.host.module])),
-      ...duplicates(this.workflows.map(([w, module]) => [w.name, w.target.name, module])),
-    );
+    problems.push(...duplicates(this.claims), ...duplicates(this.workflowClaims));
     return {
       handlers: new Map(this.handlers.map((handler) => [handler.metadata.kind, handler])),
-      workflows: new Map(this.workflows.map(([workflow]) => [workflow.target, workflow])),
+      workflows: new Map(this.workflows.map((workflow) => [workflow.target, workflow])),
       listeners,
       problems,
       warnings,
@@ -139,6 +147,13 @@ function methodOf(host: ProviderHost, prototype: object, key: string | symbol): 
 }
 
 const isOverridden = ({ overriddenBy }: HandlerLookup): boolean => overriddenBy !== undefined;
+
+function pipesProblem(where: string): InvalidOptionError {
+  return new InvalidOptionError(
+    `@UsePipes() on ${where}`,
+    'has no effect on a handler. Name the DTO class of its input: { input: … } revives and validates it.',
+  );
+}
 
 function servesAs(token: object, key: string | symbol, metadata: HandlerMetadata): boolean {
   const lookup = getHandlerMetadata(token, key);
@@ -153,7 +168,7 @@ function overrideProblem({ metadata, overriddenBy }: HandlerLookup, key: string 
 }
 
 /** An error for each name that is claimed more than once, with every claimant; their modules where only these tell them apart. */
-function duplicates(claims: readonly (readonly [name: string, where: string, module: string])[]): CycloneError[] {
+function duplicates(claims: readonly Claim[]): CycloneError[] {
   const byName = new Map<string, { where: string; module: string }[]>();
   for (const [name, where, module] of claims) {
     const claimants = byName.get(name);

@@ -1,8 +1,15 @@
 import { ContextIdFactory, ModuleRef } from '@nestjs/core';
 import type { DiscoveryService } from '@nestjs/core';
+import type { EnhancerScope } from './handler-enhancers.js';
 
 /** A provider as the container holds it. */
 export type ProviderWrapper = ReturnType<DiscoveryService['getProviders']>[number];
+
+/** An instance for one execution, and where its enhancers are looked up. */
+export interface ScopedInstance {
+  readonly instance: object;
+  readonly scope: EnhancerScope;
+}
 
 /** A provider of the application, seen as a host of decorated methods. */
 export interface ProviderHost {
@@ -14,7 +21,7 @@ export interface ProviderHost {
   /** The one instance; undefined when each execution gets one of its own. */
   readonly instance: object | undefined;
   /** Makes an instance for one execution, in whose scope `request` is injectable as REQUEST. */
-  readonly resolve: (request: object) => Promise<object>;
+  readonly resolve: (request: object) => Promise<ScopedInstance>;
   /** The module that holds it, for messages. */
   readonly module: string;
 }
@@ -57,9 +64,10 @@ function prototypeOf(token: unknown): unknown {
   return typeof token === 'function' ? (token as { prototype?: unknown }).prototype : undefined;
 }
 
-async function resolve(wrapper: ProviderWrapper, request: object): Promise<object> {
+async function resolve(wrapper: ProviderWrapper, request: object): Promise<ScopedInstance> {
   const moduleRef = wrapper.host?.providers.get(ModuleRef)?.instance as ModuleRef;
   const contextId = ContextIdFactory.create();
   moduleRef.registerRequestByContextId(request, contextId);
-  return moduleRef.resolve<object>(wrapper.token as never, contextId, { strict: true });
+  const instance = await moduleRef.resolve<object>(wrapper.token as never, contextId, { strict: true });
+  return { instance, scope: { contextId, inquirerId: wrapper.id } };
 }

@@ -1,0 +1,118 @@
+import type { OnModuleInit } from '@nestjs/common';
+import { CycloneError } from '../model/errors/cyclone-error.js';
+import { InvalidOptionError, SchemaVersionError } from '../model/errors/setup-errors.js';
+import type { Engine } from '../store/engine.js';
+import { migrate } from '../store/migrator.js';
+import { checkServer, dataSourceProblem } from '../store/server-check.js';
+import type { CycloneLogger } from './cyclone-logger.js';
+import type { CycloneNames } from './cyclone-names.js';
+import type { ResolvedCycloneOptions } from './cyclone-options.js';
+import type { CycloneExplorer } from './cyclone.explorer.js';
+import type { EventSubscriptions } from './event-subscriptions.js';
+import { startupError } from './startup.error.js';
+
+/** One connection is a lane's, and a completion transaction needs one. */
+const SMALLEST_POOL = 2;
+
+export interface StartupParts {
+  readonly engine: Engine;
+  readonly options: ResolvedCycloneOptions;
+  /** What is wrong with the options. */
+  readonly problems: readonly CycloneError[];
+  readonly explorer: CycloneExplorer;
+  readonly names: CycloneNames;
+  readonly subscriptions: EventSubscriptions;
+  readonly logger: CycloneLogger;
+}
+
+/**
+ * Looks before the application's own hooks whether Cyclone can work, and refuses the start with everything that is wrong at once
+ * (R22). Connects listeners, so that they hear of what those hooks submit.
+ */
+export class CycloneStartup implements OnModuleInit {
+  private checked: Promise<void> | undefined;
+
+  constructor(private readonly parts: StartupParts) {}
+
+  onModuleInit(): Promise<void> {
+    return this.check();
+  }
+
+  /**
+   * Checks once, however often it is called.
+   * @throws the problem, or StartupError when there are several
+   */
+  check(): Promise<void> {
+    return (this.checked ??= this.run());
+  }
+
+  private async run(): Promise<void> {
+    const { options, names, explorer, subscriptions } = this.parts;
+    const discovery = explorer.explore();
+    const taken = names.problemOf(options.name);
+    const problems = [...this.parts.problems, ...(taken ? [taken] : []), ...discovery.problems];
+    await this.checkDatabase(problems);
+    const error = startupError(problems);
+    if (error) throw error;
+    if (options.onStepEvent) subscriptions.connectFunction('onStepEvent', options.onStepEvent);
+    subscriptions.connect(discovery.listeners);
+    for (const warning of discovery.warnings) this.parts.logger.warn(warning);
+  }
+
+  private async checkDatabase(problems: CycloneError[]): Promise<void> {
+    const { dataSource } = this.parts.engine.connections;
+    const foreign = dataSourceProblem(dataSource.options.type);
+    if (foreign) {
+      problems.push(foreign);
+      return;
+    }
+    if (!dataSource.isInitialized) {
+      problems.push(
+        new InvalidOptionError(
+          'dataSource',
+          'must be initialized: await dataSource.initialize() before the application starts.',
+        ),
+      );
+      return;
+    }
+    const pool = this.poolProblem();
+    if (pool) problems.push(pool);
+    try {
+      await this.askDatabase(problems);
+    } catch (error) {
+      const message = error instanceof Error ? error.message : String(error);
+      problems.push(
+        CycloneError.is(error)
+          ? error
+          : new CycloneError(`The database could not be asked whether Cyclone can work with it: ${message}`, {
+              cause: error,
+            }),
+      );
+    }
+  }
+
+  private async askDatabase(problems: CycloneError[]): Promise<void> {
+    const { engine, options, logger } = this.parts;
+    const { schema, migrationsRun } = options;
+    const { dataSource } = engine.connections;
+    const refused = problems.length > 0;
+    // An application that will not start changes nothing.
+    if (migrationsRun && !refused) await migrate(dataSource, { schema, log: (message) => logger.log(message) });
+    const found = await checkServer((sql, values) => dataSource.query(sql, values), {
+      schema,
+      dataSourceType: dataSource.options.type,
+    });
+    problems.push(...found.filter((problem) => !(migrationsRun && refused && SchemaVersionError.is(problem))));
+  }
+
+  /** C14 */
+  private poolProblem(): InvalidOptionError | undefined {
+    const { poolSize } = this.parts.engine.connections;
+    if (this.parts.options.worker === false || poolSize >= SMALLEST_POOL) return undefined;
+    return new InvalidOptionError(
+      'dataSource',
+      `has a pool of ${poolSize}, and a worker needs at least ${SMALLEST_POOL} connections of it: one or two for itself, and one for each ` +
+        `completion transaction that shall be open at once. Set poolSize in its options, or worker: false here.`,
+    );
+  }
+}

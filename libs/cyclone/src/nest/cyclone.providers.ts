@@ -1,0 +1,131 @@
+import type { FactoryProvider, InjectionToken } from '@nestjs/common';
+import { DiscoveryService, ExternalContextCreator, ModulesContainer } from '@nestjs/core';
+import { SchedulerRegistry } from '@nestjs/schedule';
+import { OperatorClient } from '../client/operator-client.js';
+import { WorkflowClient } from '../client/workflow-client.js';
+import { Connections } from '../store/connections.js';
+import { Engine } from '../store/engine.js';
+import { ProblemLog } from '../worker/worker-logger.js';
+import { CycloneLogger } from './cyclone-logger.js';
+import { CycloneNames } from './cyclone-names.js';
+import type { CycloneOptions } from './cyclone-options.js';
+import { CycloneShutdown } from './cyclone-shutdown.js';
+import { CycloneStartup } from './cyclone-startup.js';
+import { CycloneExplorer } from './cyclone.explorer.js';
+import { MODULE_OPTIONS_TOKEN } from './cyclone.module-definition.js';
+import {
+  getEngineToken,
+  getOperatorClientToken,
+  getWorkerPoolToken,
+  getWorkflowClientToken,
+} from './cyclone.tokens.js';
+import { EventSubscriptions } from './event-subscriptions.js';
+import { findDataSource } from './find-data-source.js';
+import { HandlerEnhancers } from './handler-enhancers.js';
+import { NestDefinitions } from './nest-definitions.js';
+import { resolveCycloneOptions } from './resolve-cyclone-options.js';
+import { SchedulerTimers } from './scheduler-timers.js';
+import { WorkerPool } from './worker-pool.js';
+
+/** The token of the checked options, inside of one CycloneModule. */
+const RESOLVED = Symbol('cyclone:resolved-options');
+type Resolved = ReturnType<typeof resolveCycloneOptions>;
+
+/** A provider made by a factory, whose parameters are what is injected. */
+function provide<A extends readonly never[]>(
+  token: InjectionToken,
+  inject: InjectionToken[],
+  useFactory: (...injected: A) => unknown,
+): FactoryProvider {
+  return { provide: token, inject, useFactory: useFactory as unknown as FactoryProvider['useFactory'] };
+}
+
+/** The parts of one Cyclone. */
+export function createProviders(name: string | undefined): FactoryProvider[] {
+  const engine = getEngineToken(name);
+  const client = getWorkflowClientToken(name);
+  return [
+    provide(RESOLVED, [MODULE_OPTIONS_TOKEN, CycloneNames], (options: CycloneOptions, names: CycloneNames) => {
+      names.add(name);
+      return resolveCycloneOptions(options, name);
+    }),
+    provide(CycloneLogger, [], () => new CycloneLogger(name)),
+    provide(ProblemLog, [CycloneLogger], (logger: CycloneLogger) => new ProblemLog(logger)),
+    provide(
+      engine,
+      [RESOLVED, ModulesContainer, ProblemLog],
+      async ({ options }: Resolved, modules: ModulesContainer, log: ProblemLog) => {
+        const { dataSource, preparedStatements, schema } = options;
+        const connections = new Connections(await findDataSource(dataSource, modules), { preparedStatements });
+        return new Engine(connections, schema, (what, error) => log.report(what, error));
+      },
+    ),
+    provide(
+      CycloneExplorer,
+      [RESOLVED, DiscoveryService, CycloneNames],
+      ({ options }: Resolved, discovery: DiscoveryService, names: CycloneNames) =>
+        new CycloneExplorer(name, discovery, names, options.defaults),
+    ),
+    provide(
+      EventSubscriptions,
+      [engine, ProblemLog],
+      ({ events }: Engine, log: ProblemLog) => new EventSubscriptions(events, (what, error) => log.report(what, error)),
+    ),
+    provide(
+      client,
+      [engine, RESOLVED, CycloneExplorer, CycloneLogger],
+      (it: Engine, { options }: Resolved, explorer: CycloneExplorer, logger: CycloneLogger) =>
+        new WorkflowClient(it, new NestDefinitions(options, explorer), logger),
+    ),
+    provide(
+      getOperatorClientToken(name),
+      [engine, CycloneLogger],
+      (it: Engine, logger: CycloneLogger) => new OperatorClient(it, logger),
+    ),
+    provide(
+      CycloneStartup,
+      [engine, RESOLVED, CycloneExplorer, CycloneNames, EventSubscriptions, CycloneLogger],
+      (
+        it: Engine,
+        { options, problems }: Resolved,
+        explorer: CycloneExplorer,
+        names: CycloneNames,
+        subscriptions: EventSubscriptions,
+        logger: CycloneLogger,
+      ) => new CycloneStartup({ engine: it, options, problems, explorer, names, subscriptions, logger }),
+    ),
+    provide(CycloneShutdown, [client, engine], (it: WorkflowClient, of: Engine) => new CycloneShutdown(it, of)),
+    provide(
+      getWorkerPoolToken(name),
+      [
+        engine,
+        RESOLVED,
+        CycloneStartup,
+        CycloneExplorer,
+        EventSubscriptions,
+        ExternalContextCreator,
+        SchedulerRegistry,
+        CycloneLogger,
+      ],
+      (
+        it: Engine,
+        { options }: Resolved,
+        startup: CycloneStartup,
+        explorer: CycloneExplorer,
+        subscriptions: EventSubscriptions,
+        creator: ExternalContextCreator,
+        registry: SchedulerRegistry,
+        logger: CycloneLogger,
+      ) => {
+        const timers = new SchedulerTimers(registry, name === undefined ? '' : `:${name}`);
+        const enhancers = new HandlerEnhancers(creator);
+        return new WorkerPool({ engine: it, options, startup, explorer, subscriptions, enhancers, timers, logger });
+      },
+    ),
+  ];
+}
+
+/** What the rest of the application may inject. */
+export function exportsOf(name: string | undefined): InjectionToken[] {
+  return [getWorkflowClientToken(name), getOperatorClientToken(name), getWorkerPoolToken(name), getEngineToken(name)];
+}
