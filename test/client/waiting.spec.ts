@@ -1,3 +1,4 @@
+import { RunWatcher, untilNextLook } from '#cyclone/client/run-watcher.js';
 import { Discard, TestClient, until } from './fixture.js';
 import { EchoFlow, Pay, steps } from './workflows.js';
 
@@ -63,24 +64,41 @@ describe('waiting for runs', () => {
     expect(looks().length).toBeLessThan(100);
   });
 
-  it('looks less often the longer nobody new has come, and not at all when nobody waits', async () => {
+  it('looks less often the longer nobody new has come', () => {
+    const delays = [0, 100, 400, 1_000, 4_000, 1e9].map((since) => untilNextLook(since));
+    expect(delays).toEqual([25, 25, 100, 250, 1_000, 1_000]);
+  });
+
+  it('does nothing when nobody waits', async () => {
     const run = await t.client.submit(EchoFlow, 1);
-    const times: number[] = [];
-    t.observer = (call, phase) => {
-      if (call === 'runStates' && phase === 'before') times.push(performance.now());
-    };
     const waiting = run.wait();
-    await until(() => times.length >= 12);
-    const first = (times[2] as number) - (times[1] as number);
-    const last = (times[11] as number) - (times[10] as number);
-    expect(last).toBeGreaterThan(first * 2);
+    await until(() => looks().length >= 3);
     await run.cancel();
     expect(await waiting).toBe('cancelled');
+    expect(t.engine.events.active).toBe(false);
     const { length } = looks();
-    await t.client.submit(EchoFlow, 2);
     await t.sql(`select pg_sleep(0.2)`);
     expect(looks()).toHaveLength(length);
-    expect(t.engine.events.active).toBe(false);
+  });
+
+  it('is told at once of an end in this process and of whoever comes, however rarely it looks', async () => {
+    const hour = 3_600_000;
+    const watcher = new RunWatcher(t.engine, { warn() {} }, { shortestMs: hour, longestMs: hour });
+    const [inside, later] = await t.client.submitMany(EchoFlow, [1, 2]);
+    if (!inside || !later) throw new Error('two were submitted');
+    const outcome = watcher.outcome(inside.id);
+    const state = watcher.state(inside.id);
+    await until(() => looks().length === 1);
+    await t.work(() => 'now');
+    expect(await outcome).toMatchObject({ state: 'completed', output: '"now"' });
+    expect(await state).toBe('completed');
+    const idle = watcher.state((await t.client.submit(EchoFlow, 3)).id);
+    await until(() => looks().length === 3);
+    expect(await watcher.state(later.id)).toBe('completed');
+    expect(looks()).toEqual(['runStates', 'runOutcomes', 'runStates', 'runStates']);
+    await t.work();
+    await idle;
+    await watcher.close();
   });
 
   it('gives up after the timeout, which leaves the run and the other waiters alone', async () => {

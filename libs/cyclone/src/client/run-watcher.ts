@@ -10,9 +10,13 @@ import type { Session } from '../store/session.js';
 import { ClientClosedError } from './client-errors.js';
 import type { ClientLogger } from './definitions.js';
 
-/** How often to look: at a quarter of the time since somebody last began to wait, within these bounds. */
-const SHORTEST_MS = 25;
-const LONGEST_MS = 1_000;
+/** The bounds of the time from one look to the next. */
+export interface Rhythm {
+  readonly shortestMs: number;
+  readonly longestMs: number;
+}
+
+const RHYTHM: Rhythm = { shortestMs: 25, longestMs: 1_000 };
 const LONGEST_BACKOFF_MS = 5_000;
 /** Outcomes carry results, so only some are read at once (C13). */
 const OUTCOMES_AT_ONCE = 32;
@@ -22,6 +26,11 @@ const ENDS: ReadonlyMap<string, TerminalRunState> = new Map([
   ['run_failed', 'failed'],
   ['run_cancelled', 'cancelled'],
 ]);
+
+/** How long to the next look: a quarter of the time since somebody last began to wait, within bounds. */
+export function untilNextLook(sinceArrivalMs: number, { shortestMs, longestMs }: Rhythm = RHYTHM): number {
+  return Math.min(longestMs, Math.max(shortestMs, sinceArrivalMs / 4));
+}
 
 /** Of a run that has ended. */
 export type FinalOutcome = RunOutcome & { readonly state: TerminalRunState };
@@ -59,6 +68,7 @@ export class RunWatcher {
   constructor(
     private readonly engine: Engine,
     private readonly logger: ClientLogger,
+    private readonly rhythm = RHYTHM,
   ) {}
 
   /** @throws RunNotFoundError, WaitTimeoutError, ClientClosedError, the signal's reason */
@@ -74,8 +84,7 @@ export class RunWatcher {
   /** Rejects whoever waits, now and later. */
   async close(): Promise<void> {
     this.closed = true;
-    for (const runId of this.waiters.keys())
-      this.settle(runId, (waiter) => waiter.reject(new ClientClosedError()));
+    for (const runId of this.waiters.keys()) this.settle(runId, (waiter) => waiter.reject(new ClientClosedError()));
     await this.running;
   }
 
@@ -167,7 +176,7 @@ export class RunWatcher {
 
   private delayMs(): number {
     if (this.failures > 0) return Math.min(LONGEST_BACKOFF_MS, 100 * 2 ** this.failures) * (0.75 + Math.random() / 2);
-    return Math.min(LONGEST_MS, Math.max(SHORTEST_MS, (performance.now() - this.lastArrival) / 4));
+    return untilNextLook(performance.now() - this.lastArrival, this.rhythm);
   }
 
   /** Looks at what is urgent, or else at everything that is waited for. */
