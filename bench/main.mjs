@@ -22,7 +22,7 @@ const SCHEMA = 'cyclone_bench';
 const REPETITIONS = options.quick ? 1 : 3;
 const STEPS = options.quick ? 20_000 : 100_000;
 /** How far ahead the backlog is due, so that all of it is there before the first claim. */
-const LEAD_MS = options.quick ? 4_000 : 15_000;
+const LEAD_MS = options.quick ? 10_000 : 40_000;
 const SLOTS = { bench: 400, ledger: 64 };
 const POOL = 24;
 const SUBMIT_BATCH = 2_000;
