@@ -96,9 +96,13 @@ export class GuardedRunner {
     return engineAtWork.run(this.runner, () => this.original.rollbackTransaction());
   }
 
-  /** Gives the connection back to the pool. */
-  release(): Promise<void> {
-    return this.original.release();
+  /**
+   * Gives the connection back to the pool. The runner does not say so: TypeORM would answer a late statement with an error of
+   * its own, before this one could say what is wrong with it.
+   */
+  async release(): Promise<void> {
+    await this.original.release();
+    Object.defineProperty(this.runner, 'isReleased', { value: false });
   }
 
   /** Ends streams that the handler has left open; nothing else could use the connection before. */
