@@ -1,10 +1,12 @@
 const WIDTH = 30;
+/** The rate is that of the last moments. */
+const RATE_MS = 3_000;
 /** How much has to happen for a new line where lines cannot be overwritten. */
 const STEP = 0.1;
 
 /** Shows how far the work is: a bar in a terminal, a line now and then anywhere else. */
 export class ProgressBar {
-  private readonly startedAt = performance.now();
+  private readonly recent: { at: number; done: number }[] = [];
   private shown = -1;
 
   constructor(
@@ -15,8 +17,7 @@ export class ProgressBar {
 
   update(done: number, note: string): void {
     const part = this.total === 0 ? 1 : done / this.total;
-    const rate = Math.round((done / (performance.now() - this.startedAt)) * 1000);
-    const text = `${done}/${this.total} ${this.unit}  ${rate}/s  ${note}`;
+    const text = `${done}/${this.total} ${this.unit}  ${this.rate(done)}/s  ${note}`;
     if (this.out.isTTY) {
       const full = Math.round(part * WIDTH);
       this.overwrite(
@@ -37,6 +38,14 @@ export class ProgressBar {
   /** Leaves the bar as it is and goes on below it. */
   end(): void {
     if (this.out.isTTY) this.out.write('\n');
+  }
+
+  private rate(done: number): number {
+    const at = performance.now();
+    this.recent.push({ at, done });
+    while (at - this.recent[0]!.at > RATE_MS) this.recent.shift();
+    const oldest = this.recent[0]!;
+    return at === oldest.at ? 0 : Math.round(((done - oldest.done) / (at - oldest.at)) * 1000);
   }
 
   private overwrite(line: string): void {

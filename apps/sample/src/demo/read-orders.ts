@@ -73,7 +73,8 @@ function orderLineOf(row: Row): OrderLineDto {
 /** The rules are those of `POST /orders`. */
 function reasonsAgainst(order: PlaceOrderDto, line: OrderLineDto): string[] {
   if (order.lines.length === MAX_LINES) return [`order ${order.id} has more than ${MAX_LINES} lines`];
-  return validateSync(Object.assign(new PlaceOrderDto(), order, { lines: [line] })).flatMap(constraintsOf);
+  const candidate = Object.assign(new PlaceOrderDto(), order, { lines: [line] });
+  return validateSync(candidate, { stopAtFirstError: true }).flatMap(constraintsOf);
 }
 
 function constraintsOf(error: ValidationError): string[] {

@@ -45,7 +45,8 @@ export async function startEmbeddedServer(wanted: string | 'temporary'): Promise
 }
 
 async function temporaryFolder(account: Account | undefined): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'cyclone-postgres-'));
+  const wanted = join(tmpdir(), 'cyclone-sample-');
+  const folder = await mkdtemp(!account || (await canEnter(wanted, account)) ? wanted : '/var/tmp/cyclone-sample-');
   return account ? lend(folder, account) : folder;
 }
 

@@ -1,0 +1,53 @@
+import { Injectable } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import { WorkflowClient } from 'nestjs-cyclone';
+import { DataSource } from 'typeorm';
+import { LedgerEntry } from './ledger-entry.entity.js';
+import { Order } from './order.entity.js';
+import { PlaceOrderDto } from './place-order.dto.js';
+import { PlaceOrder } from './place-order.workflow.js';
+import { StockMovement } from './stock-movement.entity.js';
+
+@Injectable()
+export class OrdersService {
+  constructor(
+    @InjectDataSource() private readonly dataSource: DataSource,
+    private readonly workflows: WorkflowClient,
+  ) {}
+
+  /**
+   * Accepts an order. The order and its run are stored in one transaction, so there is never one without the other.
+   * A client that did not get our answer may ask again: an id that is known gives the run that it has.
+   */
+  async place(order: PlaceOrderDto): Promise<{ runId: string; created: boolean }> {
+    return this.dataSource.transaction(async (tx) => {
+      const run = await this.workflows.submitOnce(PlaceOrder, order.id, order, { tx });
+      if (run.created) await tx.insert(Order, { id: order.id, email: order.email, runId: run.id });
+      return { runId: run.id, created: run.created };
+    });
+  }
+
+  /** Everything about an order; null if there is none with this id. */
+  async find(id: string) {
+    const { manager } = this.dataSource;
+    const order = await manager.findOneBy(Order, { id });
+    if (!order) return null;
+    const run = this.workflows.run(order.runId, PlaceOrder);
+    const [info, steps, ledger, stock] = await Promise.all([
+      run.info(),
+      run.steps(),
+      manager.findBy(LedgerEntry, { orderId: id }),
+      manager.find(StockMovement, { where: { orderId: id }, order: { line: 'ASC' } }),
+    ]);
+    return {
+      id,
+      email: order.email,
+      placedAt: order.placedAt,
+      runId: order.runId,
+      state: info.state,
+      failure: steps.find(({ state }) => state === 'discarded')?.error ?? null,
+      ledger: ledger.map(({ node, amount, chargedAt }) => ({ node, amount, chargedAt })),
+      stock: stock.map(({ line, productId, quantity }) => ({ line, productId, quantity })),
+    };
+  }
+}

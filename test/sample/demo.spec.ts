@@ -1,0 +1,121 @@
+import { chmod, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { createDatabase, openDataSource, type TestDatabase } from '../support/postgres.js';
+import { startProgram, type Child } from './child.js';
+
+let folder: string;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'cyclone-demo-'));
+  await chmod(folder, 0o755); // root's PostgreSQL runs as somebody else
+});
+afterAll(async () => {
+  await rm(folder, { recursive: true, force: true });
+});
+
+const children: Child[] = [];
+function demo(args: string[], env: NodeJS.ProcessEnv = {}): Child {
+  const child = startProgram('demo/main.js', args, env);
+  children.push(child);
+  return child;
+}
+afterEach(async () => {
+  for (const child of children) child.process.kill('SIGKILL');
+  await Promise.all(children.map(({ ended }) => ended));
+});
+
+const lastLineOf = ({ output }: Child) => JSON.parse(output.trim().split('\n').at(-1)!) as Record<string, unknown>;
+
+/** Schemas of demos, and connections of anybody. */
+async function leftIn(database: TestDatabase): Promise<unknown[]> {
+  const db = await openDataSource(database.url);
+  try {
+    return await db.query(
+      `SELECT nspname AS name FROM pg_namespace WHERE nspname LIKE 'cyclone%'
+       UNION ALL
+       SELECT application_name FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`,
+    );
+  } finally {
+    await db.destroy();
+  }
+}
+
+describe('npm run demo', () => {
+  it('loses and duplicates nothing while workers are killed', async () => {
+    const child = demo(['--orders', '60', '--kills', '2'], { TMPDIR: folder });
+    expect(await child.ended).toBe(0);
+    const result = lastLineOf(child);
+    expect(result).toMatchObject({ orders: 60, runsCompleted: 60, ledgerRows: 60, kills: 2, lost: 0, duplicated: 0 });
+    expect(result.ledgerTotal).toBe(result.expectedTotal);
+    expect(result.ledgerTotal).toMatch(/^\d+(\.\d+)?$/);
+    expect(result.reclaims).toBeGreaterThan(0);
+    expect(await readdir(folder)).toEqual([]);
+  });
+
+  it('takes a file, reports its bad lines, and leaves nothing in the database that it was given', async () => {
+    const file = join(folder, 'orders.csv');
+    await writeFile(
+      file,
+      'order_id,product_id,unit_price,quantity,discount,note\n1,11,14,12,0.05,x\n1,12,9.8,x,0,x\n2,13,0.1,3,0,x\n',
+    );
+    const database = await createDatabase();
+    try {
+      const child = demo(['--file', file, '--kills', '0'], { DATABASE_URL: database.url });
+      expect(await child.ended).toBe(0);
+      expect(child.output).toContain('line 3 is left out: quantity must');
+      expect(lastLineOf(child)).toEqual({
+        orders: 2,
+        runsCompleted: 2,
+        ledgerRows: 2,
+        ledgerTotal: '159.9',
+        expectedTotal: '159.9',
+        kills: 0,
+        reclaims: 0,
+        lost: 0,
+        duplicated: 0,
+      });
+      expect(await leftIn(database)).toEqual([]);
+    } finally {
+      await database.drop();
+    }
+  });
+
+  it('leaves nothing behind when it is interrupted', async () => {
+    const database = await createDatabase();
+    try {
+      const child = demo(['--orders', '500'], { DATABASE_URL: database.url });
+      await child.says(/[1-9]\d*\/500 orders/);
+      child.process.kill('SIGINT');
+      expect(await child.ended).toBe(130);
+      expect(child.output.trim()).toMatch(/Stopped\.$/);
+      expect(await leftIn(database)).toEqual([]);
+    } finally {
+      await database.drop();
+    }
+  });
+
+  it('takes its workers along when it is killed itself', async () => {
+    const database = await createDatabase();
+    try {
+      const child = demo(['--orders', '500'], { DATABASE_URL: database.url });
+      await child.says(/[1-9]\d*\/500 orders/);
+      child.process.kill('SIGKILL');
+      expect(await child.ended).toBe('SIGKILL');
+      // Its schema stays, for lack of anybody to drop it; the connections of the workers end with them.
+      while ((await leftIn(database)).length > 1) await delay(50);
+    } finally {
+      await database.drop();
+    }
+  });
+
+  it.each([
+    [['--orders', 'many'], '--orders is "many"'],
+    [['--file', '/no/such/file.csv'], '/no/such/file.csv cannot be used'],
+    [['--fiel', 'x.csv'], "Unknown option '--fiel'"],
+  ])('says what is wrong with %j', async (args, message) => {
+    const child = demo(args);
+    expect(await child.ended).toBe(1);
+    expect(child.output).toContain(message);
+  });
+});
