@@ -11,8 +11,9 @@ import { emitSubmitted, wakeFor, type KeyedSubmission, type Submission } from '.
  * How long a key is waited for at a time: less than deadlock_timeout, so that two transactions which wait for each other's keys are
  * both refused and none of them is aborted (C7).
  */
-const SLICE_MS = 400;
-const SLICES = 5;
+const LONGEST_SLICE_MS = 500;
+/** How long in all, at most. */
+const LONGEST_PATIENCE_MS = 4_000;
 
 /** Submits that take part in a transaction of the caller (R6). They only insert. */
 export class CallerSubmits {
@@ -48,11 +49,13 @@ export class CallerSubmits {
   async submitOnce(runner: QueryRunner, submission: KeyedSubmission): Promise<KeyedOutcome> {
     const { connections, submits } = this.engine;
     const answer = await inCallerTransaction(runner, connections, async (session) => {
-      for (let slice = 1; ; slice++) {
-        // Of different lengths, so that of two who wait for each other one gives up first and the other one goes on.
-        const waitMs = Math.round(SLICE_MS * (0.5 + Math.random()));
+      // Chance decides who of two that wait for each other gives up first, and so lets the other one go on.
+      const start = performance.now();
+      const patienceMs = LONGEST_PATIENCE_MS * (0.25 + 0.75 * Math.random());
+      while (true) {
+        const waitMs = Math.round(LONGEST_SLICE_MS * (0.5 + 0.5 * Math.random()));
         const [outcome] = await submits.submitOnce(session, [submission.run], waitMs);
-        if (outcome && (outcome.outcome !== 'busy' || slice === SLICES)) return outcome;
+        if (outcome && (outcome.outcome !== 'busy' || performance.now() - start > patienceMs)) return outcome;
       }
     });
     if (answer.outcome === 'created') this.announceLater(runner, [submission], [answer.runId]);

@@ -1,6 +1,6 @@
 import 'reflect-metadata';
 import { plainToInstance } from 'class-transformer';
-import { validate, type ValidationError } from 'class-validator';
+import { getMetadataStorage, validate, type ValidationError } from 'class-validator';
 import { InputValidationError } from '../model/errors/graph-errors.js';
 import type { Type } from '../model/options.js';
 
@@ -22,6 +22,13 @@ export async function reviveInput<T>(type: Type<T>, value: unknown, subject: str
   });
   if (errors.length > 0) throw new InputValidationError(subject, problemsOf(errors), node);
   return instance;
+}
+
+/** Whether a class has constraints of class-validator, inherited ones included: then it is the DTO class of whom it is a parameter of (R37). */
+export function hasConstraints(type: unknown): type is Type {
+  return (
+    typeof type === 'function' && getMetadataStorage().getTargetValidationMetadatas(type, '', false, false).length > 0
+  );
 }
 
 /** One sentence for each violated constraint, with the path to nested values. */
