@@ -41,7 +41,7 @@ export class Applications {
   }
 
   /** TypeORM as an application imports it. */
-  typeorm(options: { readonly name?: string; readonly poolSize?: number } = {}) {
+  typeorm(options: { readonly name?: string; readonly poolSize?: number; readonly applicationName?: string } = {}) {
     return TypeOrmModule.forRoot({
       type: 'postgres',
       url: this.database.url,

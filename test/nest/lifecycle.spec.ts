@@ -1,4 +1,4 @@
-import { Injectable, Module, type INestApplicationContext } from '@nestjs/common';
+import { Global, Injectable, Module, type INestApplicationContext } from '@nestjs/common';
 import { LazyModuleLoader } from '@nestjs/core';
 import { Interval, ScheduleModule, SchedulerRegistry } from '@nestjs/schedule';
 import {
@@ -11,6 +11,7 @@ import {
   WorkerPool,
   WorkflowClient,
   stepsOf,
+  type ActionHandle,
   type StepContext,
 } from 'nestjs-cyclone';
 import { Applications } from './app.fixture.js';
@@ -74,8 +75,8 @@ afterEach(async () => {
 });
 afterAll(() => apps.end());
 
-const submitFrom = async (app: INestApplicationContext, ...args: Parameters<WorkflowClient['enqueue']>) =>
-  app.get(WorkflowClient).enqueue(...args);
+const submitFrom = (app: INestApplicationContext, handle: ActionHandle<string>, name: string) =>
+  app.get(WorkflowClient).enqueue(handle, name);
 
 describe('the order of hooks (C10)', () => {
   it.each(['first', 'last'] as const)(
@@ -86,8 +87,10 @@ describe('the order of hooks (C10)', () => {
       @Module({ imports: [Deep], providers: [Work, slowHooks('feature')] })
       class Feature {}
       const cyclone = CycloneModule.forRoot({ migrationsRun: true });
-      const everywhere = { module: class Everywhere {}, global: true, providers: [slowHooks('global')] };
-      const rest = [apps.typeorm(), Feature, everywhere];
+      @Global()
+      @Module({ providers: [slowHooks('global')] })
+      class Everywhere {}
+      const rest = [apps.typeorm(), Feature, Everywhere];
 
       @Injectable()
       class Early {
@@ -220,7 +223,7 @@ describe('starting and stopping (S23)', () => {
     let before: number | undefined;
     for (let i = 0; i < 20; i++) {
       const app = await apps.start({ providers: [Work] });
-      expect(await (await submitFrom(app, work.fast, `${i}`)).result()).toBe(`${i}`);
+      expect(await (await app.get(WorkflowClient).enqueue(work.fast, `${i}`)).result()).toBe(`${i}`);
       await app.close();
       await apps.noSessions();
       before ??= handles();
@@ -230,7 +233,7 @@ describe('starting and stopping (S23)', () => {
 
   it('opens no connection of its own with worker: false, and refuses start()', async () => {
     const app = await apps.start({ cyclone: { worker: false }, providers: [Work] });
-    await submitFrom(app, work.fast, 'for others');
+    await app.get(WorkflowClient).enqueue(work.fast, 'for others');
     const sessions = await apps.sessions();
     expect(new Set(sessions)).toEqual(new Set(['application']));
     await expect(app.get(WorkerPool).start()).rejects.toThrow(InvalidOptionError);
@@ -251,7 +254,7 @@ describe('what hooks of the application load', () => {
       }
     }
     const app = await apps.start({ providers: [Loader] });
-    expect(await (await submitFrom(app, work.fast, 'lazy')).result()).toBe('lazy');
+    expect(await (await app.get(WorkflowClient).enqueue(work.fast, 'lazy')).result()).toBe('lazy');
   });
 
   it('is checked like everything else', async () => {

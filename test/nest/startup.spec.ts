@@ -118,11 +118,11 @@ describe('the start is refused (R22)', () => {
     const sleeping = new DataSource({ type: 'postgres', url: apps.database.url });
     const [cold, none, unknown] = [
       await apps.refusal({ imports: [CycloneModule.forRoot({ dataSource: sleeping })] }),
-      await apps.refusal({ imports: [CycloneModule.forRoot()] }),
+      await apps.refusal({ imports: [CycloneModule.forRoot({ limits: { maxNodes: 0 } })] }),
       await apps.refusal({ imports: [apps.typeorm(), CycloneModule.forRoot({ dataSource: 'billing' })] }),
     ];
     expect(cold.message).toMatch(/dataSource must be initialized/);
-    expect(none.message).toMatch(/no module provides a default DataSource/);
+    expect(none.message).toMatch(/for 2 reasons:.*limits\.maxNodes.*no module provides a default DataSource/s);
     expect(unknown.message).toMatch(/names "billing", but no module provides "billingDataSource"/);
   });
 

@@ -14,10 +14,13 @@ import { startupError } from './startup.error.js';
 /** One connection is a lane's, and a completion transaction needs one. */
 const SMALLEST_POOL = 2;
 
+const isAboutDataSource = (problem: CycloneError): boolean =>
+  InvalidOptionError.is(problem) && problem.option === 'dataSource';
+
 export interface StartupParts {
   readonly engine: Engine;
   readonly options: ResolvedCycloneOptions;
-  /** What is wrong with the options. */
+  /** What is wrong with the options, a missing DataSource included. */
   readonly problems: readonly CycloneError[];
   readonly explorer: CycloneExplorer;
   readonly names: CycloneNames;
@@ -51,7 +54,7 @@ export class CycloneStartup implements OnModuleInit {
     const discovery = explorer.explore();
     const taken = names.problemOf(options.name);
     const problems = [...this.parts.problems, ...(taken ? [taken] : []), ...discovery.problems];
-    await this.checkDatabase(problems);
+    if (!problems.some(isAboutDataSource)) await this.checkDatabase(problems);
     const error = startupError(problems);
     if (error) throw error;
     if (options.onStepEvent) subscriptions.connectFunction('onStepEvent', options.onStepEvent);

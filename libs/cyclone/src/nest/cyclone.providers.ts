@@ -20,7 +20,7 @@ import {
   getWorkflowClientToken,
 } from './cyclone.tokens.js';
 import { EventSubscriptions } from './event-subscriptions.js';
-import { findDataSource } from './find-data-source.js';
+import { findDataSource, type FoundDataSource } from './find-data-source.js';
 import { HandlerEnhancers } from './handler-enhancers.js';
 import { NestDefinitions } from './nest-definitions.js';
 import { resolveCycloneOptions } from './resolve-cyclone-options.js';
@@ -30,6 +30,8 @@ import { WorkerPool } from './worker-pool.js';
 /** The token of the checked options, inside of one CycloneModule. */
 const RESOLVED = Symbol('cyclone:resolved-options');
 type Resolved = ReturnType<typeof resolveCycloneOptions>;
+/** The token of its DataSource. */
+const FOUND = Symbol('cyclone:data-source');
 
 /** A provider made by a factory, whose parameters are what is injected. */
 function provide<A extends readonly never[]>(
@@ -51,13 +53,15 @@ export function createProviders(name: string | undefined): FactoryProvider[] {
     }),
     provide(CycloneLogger, [], () => new CycloneLogger(name)),
     provide(ProblemLog, [CycloneLogger], (logger: CycloneLogger) => new ProblemLog(logger)),
+    provide(FOUND, [RESOLVED, ModulesContainer], ({ options }: Resolved, modules: ModulesContainer) =>
+      findDataSource(options.dataSource, modules),
+    ),
     provide(
       engine,
-      [RESOLVED, ModulesContainer, ProblemLog],
-      async ({ options }: Resolved, modules: ModulesContainer, log: ProblemLog) => {
-        const { dataSource, preparedStatements, schema } = options;
-        const connections = new Connections(await findDataSource(dataSource, modules), { preparedStatements });
-        return new Engine(connections, schema, (what, error) => log.report(what, error));
+      [RESOLVED, FOUND, ProblemLog],
+      ({ options }: Resolved, { dataSource }: FoundDataSource, log: ProblemLog) => {
+        const connections = new Connections(dataSource, { preparedStatements: options.preparedStatements });
+        return new Engine(connections, options.schema, (what, error) => log.report(what, error));
       },
     ),
     provide(
@@ -84,15 +88,19 @@ export function createProviders(name: string | undefined): FactoryProvider[] {
     ),
     provide(
       CycloneStartup,
-      [engine, RESOLVED, CycloneExplorer, CycloneNames, EventSubscriptions, CycloneLogger],
+      [engine, RESOLVED, FOUND, CycloneExplorer, CycloneNames, EventSubscriptions, CycloneLogger],
       (
         it: Engine,
         { options, problems }: Resolved,
+        { problem }: FoundDataSource,
         explorer: CycloneExplorer,
         names: CycloneNames,
         subscriptions: EventSubscriptions,
         logger: CycloneLogger,
-      ) => new CycloneStartup({ engine: it, options, problems, explorer, names, subscriptions, logger }),
+      ) => {
+        const refusals = problem ? [...problems, problem] : problems;
+        return new CycloneStartup({ engine: it, options, problems: refusals, explorer, names, subscriptions, logger });
+      },
     ),
     provide(CycloneShutdown, [client, engine], (it: WorkflowClient, of: Engine) => new CycloneShutdown(it, of)),
     provide(

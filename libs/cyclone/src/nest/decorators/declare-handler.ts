@@ -1,6 +1,7 @@
 import { InvalidOptionError } from '../../model/errors/setup-errors.js';
 import type { HandlerOptions } from '../../model/options.js';
 import { className, setHandlerMetadata } from '../../graph/metadata.js';
+import { hasConstraints } from '../../client/payload-validation.js';
 
 /** Notes what a decorator says. Options are checked at the start of the application, which lists all problems at once (R22). */
 export function declareHandler(
@@ -18,7 +19,14 @@ export function declareHandler(
   setHandlerMetadata(prototype, key, {
     kind: options.name ?? (typeof key === 'string' ? key : ''),
     nodeType,
-    options,
+    options: withInput(prototype, key, options),
     owner: `${className(prototype)}.${String(key)}`,
   });
+}
+
+/** A parameter whose class has constraints needs no `input` option: TypeScript has noted the class (R37). */
+function withInput(prototype: object, key: string | symbol, options: HandlerOptions): HandlerOptions {
+  if (options.input !== undefined) return options;
+  const [input] = (Reflect.getMetadata('design:paramtypes', prototype, key) as unknown[] | undefined) ?? [];
+  return hasConstraints(input) ? { ...options, input } : options;
 }
