@@ -42,6 +42,7 @@ begin
      where s.state = 'running' and s.lease_owner = p_owner
        and not exists (select 1 from unnest(p_known_runs, p_known_nodes, p_known_generations) k(run_id, node, generation)
                         where k.run_id = s.run_id and k.node = s.node and k.generation = s.lease_generation)
-       and not exists (select 1 from unnest(p_doubt_runs, p_doubt_nodes) k(run_id, node) where k.run_id = s.run_id and k.node = s.node);
+       and not exists (select 1 from unnest(p_doubt_runs, p_doubt_nodes, p_doubt_generations) k(run_id, node, generation)
+                        where k.run_id = s.run_id and k.node = s.node and k.generation = s.lease_generation);
 end
 $$;

@@ -27,6 +27,7 @@ declare
   v_running      bigint[];
   v_done_runs    bigint[];
   v_done_nodes   text[];
+  v_done_gens    int[];
   v_parent_runs  bigint[];
   v_parent_nodes text[];
   v_runs         bigint[];
@@ -53,11 +54,11 @@ begin
         from unnest(p_runs, p_nodes, p_generations, p_outputs) c(run_id, node, generation, output)
        where s.run_id = c.run_id and s.node = c.node and s.lease_owner = p_owner
          and s.lease_generation = c.generation and c.run_id = any(v_locked)
-      returning s.run_id, s.node, s.dependents
+      returning s.run_id, s.node, s.lease_generation, s.dependents
     )
-    select array_agg(d.run_id), array_agg(d.node),
+    select array_agg(d.run_id), array_agg(d.node), array_agg(d.lease_generation),
            array_agg(d.run_id) filter (where d.dependents > 0), array_agg(d.node) filter (where d.dependents > 0)
-      into v_done_runs, v_done_nodes, v_parent_runs, v_parent_nodes
+      into v_done_runs, v_done_nodes, v_done_gens, v_parent_runs, v_parent_nodes
       from done d;
 
     if coalesce(cardinality(v_done_runs), 0) < cardinality(p_runs) then
@@ -67,7 +68,8 @@ begin
                null::text, null::int, null::bigint, null::jsonb, null::jsonb
           from unnest(p_runs, p_nodes, p_generations) c(run_id, node, generation)
           left join cyclone_runs r on r.id = c.run_id
-         where not exists (select 1 from unnest(v_done_runs, v_done_nodes) d(run_id, node) where d.run_id = c.run_id and d.node = c.node);
+         where not exists (select 1 from unnest(v_done_runs, v_done_nodes, v_done_gens) d(run_id, node, generation)
+                            where d.run_id = c.run_id and d.node = c.node and d.generation = c.generation);
     end if;
   end if;
 

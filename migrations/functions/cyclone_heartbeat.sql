@@ -13,6 +13,7 @@ declare
   v_now     timestamptz := cyclone_now();
   v_renewed bigint[];
   v_at      text[];
+  v_gens    int[];
 begin
   with mine as materialized (
     select s.run_id, s.node from cyclone_steps s
@@ -29,9 +30,9 @@ begin
        set lease_expiry = least(v_now + cyclone_ms(p_lease_ms), s.started_at + cyclone_ms(s.timeout_ms))
       from (select run_id, node from mine union all select run_id, node from listed) m
      where s.run_id = m.run_id and s.node = m.node
-    returning s.run_id, s.node
+    returning s.run_id, s.node, s.lease_generation
   )
-  select array_agg(r.run_id), array_agg(r.node) into v_renewed, v_at from renewed r;
+  select array_agg(r.run_id), array_agg(r.node), array_agg(r.lease_generation) into v_renewed, v_at, v_gens from renewed r;
 
   if coalesce(cardinality(v_renewed), 0) < cardinality(p_runs) then
     return query
@@ -39,7 +40,8 @@ begin
         from unnest(p_runs, p_nodes, p_generations) l(run_id, node, generation)
         left join cyclone_steps s on s.run_id = l.run_id and s.node = l.node and s.state = 'running' and s.lease_owner = p_owner
                                  and s.lease_generation = l.generation
-       where not exists (select 1 from unnest(v_renewed, v_at) r(run_id, node) where r.run_id = l.run_id and r.node = l.node);
+       where not exists (select 1 from unnest(v_renewed, v_at, v_gens) r(run_id, node, generation)
+                          where r.run_id = l.run_id and r.node = l.node and r.generation = l.generation);
   end if;
 end
 $$;

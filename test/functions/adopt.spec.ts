@@ -97,6 +97,7 @@ describe('cyclone_adopt (C4)', () => {
     await db.settle('released', old);
     await db.claim();
     expect(await adopt([], [old])).toMatchObject([{ event: 'claimed', node: 'a', generation: 2 }]);
+    expect(told(await adopt([old]))).toEqual(['lease_lost a', 'claimed a']);
   });
 
   it('ends the session of the lost call first, so that nothing can commit behind its back', async () => {

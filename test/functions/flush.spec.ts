@@ -122,6 +122,24 @@ describe('a flush', () => {
   });
 });
 
+describe('a flush of two executions of one step', () => {
+  it('keeps the one that holds the lease and drops the other, in one batch (R12)', async () => {
+    await db.submit({ a: [] });
+    const first = await db.claimOne();
+    await db.settle('released', first);
+    const second = await db.claimOne();
+    const events = await db.flush([
+      { ...first, output: 'first' },
+      { ...second, output: 'second' },
+    ]);
+    expect(events.map(({ event, generation }) => [event, generation])).toEqual([
+      ['lease_lost', 1],
+      ['run_completed', null],
+    ]);
+    expect(await db.value('select output from cyclone_steps')).toBe('second');
+  });
+});
+
 describe('the input of a promoted node', () => {
   const resolve = async (spec: unknown, outputs: Record<string, unknown>): Promise<unknown> => {
     await db.submit({ ...Object.fromEntries(Object.keys(outputs).map((node) => [node, []])), target: { spec } });

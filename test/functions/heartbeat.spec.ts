@@ -84,6 +84,14 @@ describe('a heartbeat', () => {
     expect(missed.find(({ node }) => node === 'reclaimed')?.generation).toBe(1);
   });
 
+  it('tells two executions of one step in one process apart (R12)', async () => {
+    await db.submit({ a: [] });
+    const first = await db.claimOne();
+    await db.settle('released', first);
+    const second = await db.claimOne();
+    expect(await db.heartbeat([first, second])).toMatchObject([{ outcome: 'gone', generation: 1 }]);
+  });
+
   it('renews by owner when there is no list: everything of the process, and nothing of others (C8)', async () => {
     await db.submitMany([{ a: [] }, { b: [] }]);
     await db.claim({ queues: { default: 1 } });
