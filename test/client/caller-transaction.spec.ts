@@ -141,6 +141,21 @@ describe('a submit in the transaction of the caller (R6)', () => {
     }
   });
 
+  it('says so when the transaction ends while an un-awaited submit is on its way', async () => {
+    await withRunner(async (runner) => {
+      await runner.startTransaction();
+      let sent!: () => void;
+      const commitIsOnItsWay = new Promise<void>((resolve) => (sent = resolve));
+      t.observer = (call, phase) => (call === 'submit' && phase === 'before' ? commitIsOnItsWay : undefined);
+      const submit = t.client.submit(EchoFlow, 1, { tx: runner });
+      submit.catch(() => undefined);
+      await until(() => t.calls.includes('submit'));
+      await runner.commitTransaction();
+      sent();
+      await expect(submit).rejects.toMatchObject({ option: 'tx', problem: expect.stringContaining('on its way') });
+    });
+  });
+
   it('refuses a transaction of another DataSource', async () => {
     const other = await openDataSource(t.database.url);
     await other.transaction(async (tx) => {

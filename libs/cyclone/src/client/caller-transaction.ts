@@ -39,7 +39,15 @@ export async function inCallerTransaction<T>(
 ): Promise<T> {
   const call = (lastCalls.get(runner) ?? Promise.resolve()).then(async () => {
     callerTransaction(runner, connections); // it may have ended while this call waited
-    return work(await connections.join(runner));
+    const result = await work(await connections.join(runner));
+    if (!runner.isTransactionActive) {
+      throw new InvalidOptionError(
+        'tx',
+        'ended while the submit was on its way, so the run may exist although the transaction did not hold it. ' +
+          'Await the submit before the transaction ends.',
+      );
+    }
+    return result;
   });
   lastCalls.set(
     runner,
