@@ -1,8 +1,9 @@
 -- The recovery sweep (R17, R19): takes steps whose lease has expired off their worker. A step past its timeout is charged an attempt;
 -- any other is reclaimed uncharged, until p_max_reclaims (null: no bound), when it is discarded as reclaim_limit.
 -- Candidates are read without locks, runs and steps locked with SKIP LOCKED and rechecked (C2); each step stands alone, so that
--- one locked or broken row keeps nobody else waiting: `stuck` names a step whose run is locked (one for each run), `broken` one that
--- raised an error. Neither counts towards p_limit, else enough of them would keep the sweep from the rest for ever.
+-- one locked or broken row keeps nobody else waiting: `stuck` names a step whose run is locked (perhaps by its own
+-- completion transaction, which the caller ends by its mark, C3), `broken` one that raised an error. Neither counts towards p_limit,
+-- else enough of them would keep the sweep from the rest for ever.
 create or replace function cyclone_sweep(p_now timestamptz, p_max_reclaims int, p_limit int) returns table (
   event text, run_id bigint, node text, kind text, queue text, attempt int, generation int,
   node_type text, max_attempts int, timeout_ms bigint, input jsonb, info jsonb
@@ -17,7 +18,6 @@ declare
   v_step    cyclone_steps;
   v_problem text;
   v_left    int := p_limit;
-  v_stuck   bigint[] := '{}';
 begin
   for v_expired in
     select s.run_id, s.node, s.kind, s.queue, s.lease_generation from cyclone_steps s
@@ -25,13 +25,11 @@ begin
      order by s.lease_expiry
   loop
     exit when v_left <= 0;
-    continue when v_expired.run_id = any(v_stuck);
     v_problem := null;
     begin
       perform 1 from cyclone_runs r where r.id = v_expired.run_id for no key update skip locked;
       if not found then
         v_problem := 'stuck';
-        v_stuck := v_stuck || v_expired.run_id;
       else
         select * into v_step from cyclone_steps s
          where s.run_id = v_expired.run_id and s.node = v_expired.node and s.state = 'running' and s.lease_expiry < p_now

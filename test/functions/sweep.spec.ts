@@ -1,4 +1,4 @@
-import { EngineDatabase, told, type EngineSession } from '../support/engine-sql.js';
+import { EngineDatabase, markOf, told, type EngineSession } from '../support/engine-sql.js';
 import { Gates } from '../support/gate.js';
 
 let database: EngineDatabase;
@@ -136,6 +136,23 @@ describe('the sweep', () => {
     expect(told(await db.sweep()).toSorted()).toEqual(['reclaimed a', 'reclaimed c', 'stuck b']);
     await other.query('rollback');
     expect(told(await db.sweep())).toEqual(['reclaimed b']);
+  });
+
+  it('names every step of a locked run, for one of them may hold the lock (C3)', async () => {
+    await db.submit({ a: [], b: [] });
+    const b = (await db.claim()).find(({ node }) => node === 'b')!;
+    await database.moveClock(60_000);
+    const stopped = await database.open();
+    await stopped.beginCompletion(b);
+    await stopped.complete(b);
+    const stuck = await db.sweep();
+    expect(told(stuck).toSorted()).toEqual(['stuck a', 'stuck b']);
+    expect(await db.value('select cyclone_end_backends($1)', [stuck.map(markOf)])).toBe(1);
+    while ((await db.sweep()).some(({ event }) => event === 'stuck'));
+    expect(await db.query('select node, state, reclaims from cyclone_steps order by node')).toEqual([
+      { node: 'a', state: 'available', reclaims: 1 },
+      { node: 'b', state: 'available', reclaims: 1 },
+    ]);
   });
 
   it('does not let locked or broken steps at the head use up its limit (R19)', async () => {
