@@ -10,7 +10,7 @@ import { resolveHandlerOptions, type HandlerOptions } from '#cyclone/model/optio
 import { sleep } from '#cyclone/model/timer.js';
 import { Worker, type RegisteredHandler } from '#cyclone/worker/worker.js';
 import { resolveWorkerOptions, type WorkerOptions, type WorkerSettings } from '#cyclone/worker/worker-options.js';
-import type { DataSource } from 'typeorm';
+import { DataSource } from 'typeorm';
 import { createDatabase, openDataSource, type TestDatabase } from '../support/postgres.js';
 
 /** What a test says about a handler: its function, and options when the defaults do not do. */
@@ -25,6 +25,8 @@ export interface FixtureOptions {
   readonly observer?: CallObserver;
   readonly extra?: Record<string, unknown>;
   readonly dataSource?: Parameters<typeof openDataSource>[1];
+  /** Gives the password in place of the URL. */
+  readonly password?: () => string;
   /** Another server than the one that all tests share. */
   readonly server?: string;
 }
@@ -78,11 +80,10 @@ export class Fixture {
   }
 
   private static async on(database: TestDatabase, options: FixtureOptions): Promise<Fixture> {
-    const dataSource = await openDataSource(database.url, {
-      poolSize: options.poolSize ?? 10,
-      ...(options.extra ? { extra: options.extra } : {}),
-      ...options.dataSource,
-    });
+    const pool = { poolSize: options.poolSize ?? 10, ...(options.extra ? { extra: options.extra } : {}), ...options.dataSource };
+    const dataSource = options.password
+      ? await new DataSource({ type: 'postgres', ...partsOf(database.url), password: options.password, ...pool }).initialize()
+      : await openDataSource(database.url, pool);
     const connections = new Connections(dataSource, {
       preparedStatements: true,
       ...(options.observer ? { observer: options.observer } : {}),
@@ -184,6 +185,11 @@ export class Fixture {
     await this.engine.notifier.close();
     if (this.dataSource.isInitialized) await this.dataSource.destroy();
   }
+}
+
+function partsOf(url: string): { host: string; port: number; username: string; database: string } {
+  const { hostname, port, username, pathname } = new URL(url);
+  return { host: hostname, port: Number(port), username, database: pathname.slice(1) };
 }
 
 const NODE: Omit<NewNode, 'node' | 'kind'> = {

@@ -5,6 +5,7 @@ import { Session, type SessionOptions } from './session.js';
 /** A pool of `pg` as TypeORM's driver holds it. */
 interface DriverPool {
   readonly options: Record<string, unknown> & { readonly max?: number };
+  on(event: 'connect', listener: (client: RawClient) => void): unknown;
 }
 interface PostgresDriver {
   readonly master?: DriverPool;
@@ -45,6 +46,7 @@ export class Connections {
 
   /** The same with a query runner of the caller's, which `release` gives back. */
   async holdRunner(runner: QueryRunner): Promise<HeldSession> {
+    protect(this.driver.master);
     let client: RawClient;
     try {
       client = await rawClientOf(runner);
@@ -105,6 +107,18 @@ export class Connections {
   private get driver(): PostgresDriver {
     return this.dataSource.driver as unknown as PostgresDriver;
   }
+}
+
+const protectedPools = new WeakSet<DriverPool>();
+
+/**
+ * Gives every new client of a pool a listener for errors. The pool takes its own away before TypeORM adds one, and a connection
+ * that the server ends in that moment would end the process (S3).
+ */
+function protect(pool: DriverPool | undefined): void {
+  if (!pool || protectedPools.has(pool)) return;
+  protectedPools.add(pool);
+  pool.on('connect', (client) => client.on('error', () => undefined));
 }
 
 /**

@@ -30,6 +30,9 @@ const LANES = 2;
 const COMFORTABLE_POOL = LANES + 2;
 const SMALLEST_POOL = 2;
 
+/** Long enough for a thread to start under any load. */
+const LONG_TTL_MS = 5_000;
+
 /** How long handlers have to react to their signal at shutdown, before their steps are given back (R20). */
 const GRACE_MS = 1_000;
 /** How long the last calls of a shutdown may take each. */
@@ -52,7 +55,8 @@ export class Runtime implements LaneHost {
   readonly keeper: LeaseKeeper;
   readonly tick: Tick;
   readonly inContext = captureContext();
-  claiming = true;
+  claiming = false;
+  private stopping = false;
   private readonly lanes: readonly Lane[];
   private readonly listener: Listener | undefined;
   private readonly stopped = new AbortController();
@@ -120,6 +124,14 @@ export class Runtime implements LaneHost {
     this.keeper.start();
     this.listener?.start();
     this.housekeep();
+    void this.beginClaiming();
+  }
+
+  /** A lease of a short TTL might expire before the thread that renews it is up. */
+  private async beginClaiming(): Promise<void> {
+    if (this.leaseTtlMs < LONG_TTL_MS) await within(LONG_TTL_MS, this.keeper.ready);
+    if (this.stopping) return;
+    this.claiming = true;
     this.slots.heat();
     this.wake();
   }
@@ -127,6 +139,7 @@ export class Runtime implements LaneHost {
   /** Stops in order (R20): claims nothing more, lets handlers finish, then aborts them, then gives their steps back. */
   async stop(): Promise<void> {
     this.claiming = false;
+    this.stopping = true;
     const { shutdownTimeoutMs } = this.options;
     void this.retire(false);
     await this.emptyWithin(shutdownTimeoutMs);
@@ -145,6 +158,10 @@ export class Runtime implements LaneHost {
     this.lonely.close();
     await Promise.all([this.listener?.stop(), this.keeper.stop(), ...this.lanes.map((lane) => lane.close(LAST_CALL_MS))]);
     await within(LAST_CALL_MS, this.engine.notifier.close());
+  }
+
+  get isStopping(): boolean {
+    return this.stopping;
   }
 
   /** How many lanes have a connection. */

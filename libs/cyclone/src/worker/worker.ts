@@ -90,7 +90,7 @@ export class Worker {
     }
     const { book, executor, keeper, slots, tick } = runtime;
     const now = monotonicMs();
-    const state = runtime.claiming ? 'running' : 'draining';
+    const state = runtime.isStopping ? 'draining' : 'running';
     const queues = slots.report();
     const allSlots = Object.values(queues).reduce((sum, queue) => sum + queue.slots, 0);
     const tickAge = tick.succeededAt === undefined ? Infinity : performance.now() - tick.succeededAt;

@@ -30,6 +30,9 @@ export class LeaseKeeper {
   private restart: Timer | undefined;
   private restarts = 0;
   private stopped = false;
+  private signalReady!: () => void;
+  /** Resolves when leases can be renewed for the first time. */
+  readonly ready = new Promise<void>((resolve) => (this.signalReady = resolve));
   private readonly renewed = new BigInt64Array(new SharedArrayBuffer(8));
 
   constructor(
@@ -91,6 +94,7 @@ export class LeaseKeeper {
       problem: (message, error) => problems.report(message, error),
     });
     this.local.start();
+    this.signalReady();
   }
 
   private startThread(options: ThreadOptions): void {
@@ -123,6 +127,7 @@ export class LeaseKeeper {
     switch (message.type) {
       case 'ask':
         this.restarts = 0;
+        this.signalReady();
         this.tell({ type: 'leases', leases: this.tools.book.list() });
         break;
       case 'gone':
