@@ -12,6 +12,7 @@ import type { DiscoveredHandler } from './discovery.js';
 import type { EventSubscriptions } from './event-subscriptions.js';
 import type { HandlerEnhancers } from './handler-enhancers.js';
 import { toRegisteredHandler } from './handler-invoker.js';
+import { packageVersion } from './package-version.js';
 import { startupError } from './startup.error.js';
 
 export interface WorkerPoolParts {
@@ -126,6 +127,7 @@ export class WorkerPool {
     const resolved = resolveWorkerOptions(worker, queues, {
       listen: options.listen,
       timers,
+      version: packageVersion(),
       ...(options.limits.maxPayloadBytes === undefined ? {} : { maxPayloadBytes: options.limits.maxPayloadBytes }),
     });
     for (const { where, options: own } of handlers.values()) {
