@@ -1,3 +1,4 @@
+import { jest } from '@jest/globals';
 import { chmod, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -40,6 +41,8 @@ async function leftIn(database: TestDatabase): Promise<unknown[]> {
     await db.destroy();
   }
 }
+
+jest.setTimeout(180_000); // each starts processes that load all of Nest, beside whatever else the machine does
 
 describe('npm run demo', () => {
   it('loses and duplicates nothing while workers are killed', async () => {
@@ -84,8 +87,8 @@ describe('npm run demo', () => {
   it('leaves nothing behind when it is interrupted', async () => {
     const database = await createDatabase();
     try {
-      const child = demo(['--orders', '500'], { DATABASE_URL: database.url });
-      await child.says(/[1-9]\d*\/500 orders/);
+      const child = demo(['--orders', '100'], { DATABASE_URL: database.url });
+      await child.says(/[1-9]\d*\/100 orders/);
       child.process.kill('SIGINT');
       expect(await child.ended).toBe(130);
       expect(child.output.trim()).toMatch(/Stopped\.$/);
@@ -98,8 +101,8 @@ describe('npm run demo', () => {
   it('takes its workers along when it is killed itself', async () => {
     const database = await createDatabase();
     try {
-      const child = demo(['--orders', '500'], { DATABASE_URL: database.url });
-      await child.says(/[1-9]\d*\/500 orders/);
+      const child = demo(['--orders', '100'], { DATABASE_URL: database.url });
+      await child.says(/[1-9]\d*\/100 orders/);
       child.process.kill('SIGKILL');
       expect(await child.ended).toBe('SIGKILL');
       // Its schema stays, for lack of anybody to drop it; the connections of the workers end with them.

@@ -1,3 +1,4 @@
+import { jest } from '@jest/globals';
 import { existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
@@ -28,6 +29,8 @@ function curl(output: string): Promise<Response> {
   const [, url, body] = /curl -s (\S+\/orders) -H 'Content-Type: application\/json' -d '(.+)'/.exec(output)!;
   return fetch(url!, { method: 'POST', headers: { 'content-type': 'application/json' }, body: body! });
 }
+
+jest.setTimeout(120_000);
 
 describe('npm start', () => {
   it('brings its own PostgreSQL, prints a line that works, stops all of it, and keeps the orders', async () => {
