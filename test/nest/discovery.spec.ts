@@ -1,4 +1,4 @@
-import { Inject, Injectable, Module, Scope, type ModuleMetadata } from '@nestjs/common';
+import { Controller, Inject, Injectable, Module, Scope, type ModuleMetadata } from '@nestjs/common';
 import { DiscoveryModule, DiscoveryService, LazyModuleLoader, REQUEST } from '@nestjs/core';
 import { Test, type TestingModule } from '@nestjs/testing';
 import {
@@ -133,7 +133,7 @@ describe('handlers are found in providers', () => {
     expect(kinds(await explore({ providers: [{ provide: Port, useClass: Charging }] }))).toEqual(['charge', 'receipt']);
   });
 
-  it('without touching getters, controllers or values without a class', async () => {
+  it('without touching getters or values without a class', async () => {
     @Injectable()
     class Touchy {
       get connection(): never {
@@ -240,6 +240,19 @@ describe('the start is refused', () => {
     expect(found.problems.map((problem) => UnknownHandlerError.is(problem))).toEqual([true]);
     expect(messages(found)[0]).toMatch(/"Careless\.charge" is not a known handler\. It overrides Charging\.charge/);
     expect(kinds(found)).toEqual(['receipt']);
+  });
+
+  it('for a handler in a controller, which nobody would serve', async () => {
+    @Controller()
+    class Misplaced {
+      @Step() misplaced(i: number): number {
+        return i;
+      }
+    }
+    const found = await explore({ controllers: [Misplaced] });
+    expect(messages(found)).toEqual([
+      '"Misplaced.misplaced" is not a known handler. It is a method of a controller. Move it to a provider.',
+    ]);
   });
 
   it('for every wrong option of every handler and workflow at once', async () => {

@@ -232,7 +232,7 @@ describe('starting and stopping (S23)', () => {
       before ??= handles().length;
     }
     while (handles().length > (before as number)) await soon(); // closed sockets go a moment later
-  });
+  }, 180_000);
 
   it('opens no connection of its own with worker: false, and refuses start()', async () => {
     const app = await apps.start({ cyclone: { worker: false }, providers: [Work] });

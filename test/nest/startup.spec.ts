@@ -1,4 +1,5 @@
 import { Injectable, Module } from '@nestjs/common';
+import { Test } from '@nestjs/testing';
 import { DataSource } from 'typeorm';
 import {
   CycloneError,
@@ -8,6 +9,7 @@ import {
   StartupError,
   Step,
   UnsafeIsolationError,
+  WorkerPool,
   WorkflowClient,
   type CycloneOptions,
   type CycloneOptionsFactory,
@@ -176,6 +178,48 @@ describe('migrationsRun', () => {
     await apps.start({ cyclone: { schema, worker: false }, providers: [Hooks] });
     expect(count).toEqual([{ count: 0 }]);
     expect(apps.logs.lines).toContainEqual(expect.stringMatching(/^log Cyclone Applied 0001_/));
+  });
+});
+
+describe('a start that succeeds', () => {
+  @Injectable()
+  class Work {
+    @Step({ queue: 'slow' }) crawl(i: number): number {
+      return i;
+    }
+    @Step() walk(i: number): number {
+      return i;
+    }
+  }
+
+  it('warns of queues that this worker does not serve', async () => {
+    await apps.start({ cyclone: { worker: { queues: { default: 1 } } }, providers: [Work] });
+    expect(apps.logs.lines.filter((line) => line.startsWith('warn'))).toEqual([
+      'warn Cyclone This worker does not serve the queue "slow" of Work.crawl: worker.queues does not name it.',
+    ]);
+  });
+
+  it('serves every queue that a handler or the defaults name, 10 slots each', async () => {
+    const app = await apps.start({ cyclone: { defaults: { queue: 'usual' } }, providers: [Work] });
+    const slots = { slots: 10, taken: 0 };
+    expect(app.get(WorkerPool).health()?.queues).toEqual({ usual: slots, slow: slots });
+  });
+
+  it('and its end survive tests that override what they inject', async () => {
+    const builder = Test.createTestingModule({
+      imports: [apps.typeorm(), CycloneModule.forRoot({ migrationsRun: true })],
+      providers: [Work],
+    }).setLogger(apps.logs);
+    const app = await builder
+      .overrideProvider(WorkflowClient)
+      .useValue({ submit: () => 'faked' })
+      .overrideProvider(WorkerPool)
+      .useValue({})
+      .compile();
+    await app.init();
+    expect(app.get<{ submit(): string }>(WorkflowClient).submit()).toBe('faked');
+    await app.close();
+    expect(apps.logs.lines.filter((line) => /^(warn|error)/.test(line))).toEqual([]);
   });
 });
 

@@ -17,6 +17,9 @@ const SMALLEST_POOL = 2;
 const isAboutDataSource = (problem: CycloneError): boolean =>
   InvalidOptionError.is(problem) && problem.option === 'dataSource';
 
+/** A test may have put something else in its place. */
+const typeOf = ({ options }: { readonly options?: { readonly type?: string } }): string => options?.type ?? 'unknown';
+
 export interface StartupParts {
   readonly engine: Engine;
   readonly options: ResolvedCycloneOptions;
@@ -64,7 +67,7 @@ export class CycloneStartup implements OnModuleInit {
 
   private async checkDatabase(problems: CycloneError[]): Promise<void> {
     const { dataSource } = this.parts.engine.connections;
-    const foreign = dataSourceProblem(dataSource.options.type);
+    const foreign = dataSourceProblem(typeOf(dataSource));
     if (foreign) {
       problems.push(foreign);
       return;
@@ -103,7 +106,7 @@ export class CycloneStartup implements OnModuleInit {
     if (migrationsRun && !refused) await migrate(dataSource, { schema, log: (message) => logger.log(message) });
     const found = await checkServer((sql, values) => dataSource.query(sql, values), {
       schema,
-      dataSourceType: dataSource.options.type,
+      dataSourceType: typeOf(dataSource),
     });
     problems.push(...found.filter((problem) => !(migrationsRun && refused && SchemaVersionError.is(problem))));
   }

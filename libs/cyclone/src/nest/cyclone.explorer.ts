@@ -28,7 +28,7 @@ import { providerHosts, type ProviderHost } from './provider-host.js';
 export class CycloneExplorer {
   constructor(
     private readonly name: string | undefined,
-    private readonly discovery: Pick<DiscoveryService, 'getProviders'>,
+    private readonly discovery: Pick<DiscoveryService, 'getProviders' | 'getControllers'>,
     private readonly names: CycloneNames,
     private readonly defaults: HandlerDefaults,
   ) {}
@@ -41,7 +41,18 @@ export class CycloneExplorer {
       this.findWorkflow(host, found);
       this.findListeners(host, found);
     }
+    for (const { metatype } of this.discovery.getControllers()) this.refuseController(metatype, found);
     return found.close();
+  }
+
+  /** A handler that nobody serves would leave its steps waiting for ever. */
+  private refuseController(metatype: unknown, found: Findings): void {
+    const prototype: unknown = typeof metatype === 'function' ? metatype.prototype : undefined;
+    if (typeof prototype !== 'object' || prototype === null) return;
+    for (const [key, { metadata }] of listHandlers(prototype)) {
+      const where = `${className(prototype)}.${String(key)}`;
+      if (this.owns(metadata.options.cyclone, where, found)) found.problems.push(controllerProblem(where));
+    }
   }
 
   private findHandlers(host: ProviderHost, found: Findings): void {
@@ -147,6 +158,10 @@ function methodOf(host: ProviderHost, prototype: object, key: string | symbol): 
 }
 
 const isOverridden = ({ overriddenBy }: HandlerLookup): boolean => overriddenBy !== undefined;
+
+function controllerProblem(where: string): UnknownHandlerError {
+  return new UnknownHandlerError(where, 'It is a method of a controller. Move it to a provider.');
+}
 
 function pipesProblem(where: string): InvalidOptionError {
   return new InvalidOptionError(

@@ -32,6 +32,8 @@ const RESOLVED = Symbol('cyclone:resolved-options');
 type Resolved = ReturnType<typeof resolveCycloneOptions>;
 /** The token of its DataSource. */
 const FOUND = Symbol('cyclone:data-source');
+/** The token of its WorkflowClient, which stays when a test overrides the one that the application injects. */
+const CLIENT = Symbol('cyclone:workflow-client');
 
 /** A provider made by a factory, whose parameters are what is injected. */
 function provide<A extends readonly never[]>(
@@ -45,7 +47,6 @@ function provide<A extends readonly never[]>(
 /** The parts of one Cyclone. */
 export function createProviders(name: string | undefined): FactoryProvider[] {
   const engine = getEngineToken(name);
-  const client = getWorkflowClientToken(name);
   return [
     provide(RESOLVED, [MODULE_OPTIONS_TOKEN, CycloneNames], (options: CycloneOptions, names: CycloneNames) => {
       names.add(name);
@@ -76,7 +77,7 @@ export function createProviders(name: string | undefined): FactoryProvider[] {
       ({ events }: Engine, log: ProblemLog) => new EventSubscriptions(events, (what, error) => log.report(what, error)),
     ),
     provide(
-      client,
+      CLIENT,
       [engine, RESOLVED, CycloneExplorer, CycloneLogger],
       (it: Engine, { options }: Resolved, explorer: CycloneExplorer, logger: CycloneLogger) =>
         new WorkflowClient(it, new NestDefinitions(options, explorer), logger),
@@ -102,7 +103,8 @@ export function createProviders(name: string | undefined): FactoryProvider[] {
         return new CycloneStartup({ engine: it, options, problems: refusals, explorer, names, subscriptions, logger });
       },
     ),
-    provide(CycloneShutdown, [client, engine], (it: WorkflowClient, of: Engine) => new CycloneShutdown(it, of)),
+    provide(getWorkflowClientToken(name), [CLIENT], (client: WorkflowClient) => client),
+    provide(CycloneShutdown, [CLIENT, engine], (it: WorkflowClient, of: Engine) => new CycloneShutdown(it, of)),
     provide(
       getWorkerPoolToken(name),
       [
