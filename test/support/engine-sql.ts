@@ -326,6 +326,8 @@ export class EngineDatabase {
     await this.main.query(
       'truncate cyclone_runs, cyclone_steps, cyclone_deps, cyclone_attempts, cyclone_workers cascade',
     );
+    await this.main.query('truncate cyclone_audit, cyclone_stranded_runs');
+    await this.main.query('update cyclone_marks set value = 0');
     await this.moveClock(0);
     if (problems.length > 0) throw new Error(`The engine left this behind:\n${problems.join('\n')}`);
   }

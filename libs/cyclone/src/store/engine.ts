@@ -1,8 +1,11 @@
 import { CompletionStore } from './completion-store.js';
 import type { Connections } from './connections.js';
+import { DeadLetterStore } from './dead-letter-store.js';
 import { EngineStore } from './engine-store.js';
 import { EventHub } from './event-hub.js';
+import { InspectionStore } from './inspection-store.js';
 import { Notifier } from './notifier.js';
+import { OperationsStore } from './operations-store.js';
 import { RunStore } from './run-store.js';
 import { SubmitStore } from './submit-store.js';
 
@@ -12,6 +15,9 @@ export class Engine {
   readonly submits: SubmitStore;
   readonly completions: CompletionStore;
   readonly runs: RunStore;
+  readonly operations: OperationsStore;
+  readonly deadLetters: DeadLetterStore;
+  readonly inspection: InspectionStore;
   readonly events: EventHub;
   readonly notifier: Notifier;
 
@@ -29,5 +35,8 @@ export class Engine {
     this.submits = new SubmitStore(schema);
     this.completions = new CompletionStore(schema);
     this.runs = new RunStore(schema);
+    this.operations = new OperationsStore(schema);
+    this.deadLetters = new DeadLetterStore(schema);
+    this.inspection = new InspectionStore(schema);
   }
 }

@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 /** The schema version that this library was made for: the number of its last migration. */
-export const SCHEMA_VERSION = 2;
+export const SCHEMA_VERSION = 3;
 
 /** A numbered file of `migrations/`, which runs once. */
 export interface MigrationFile {
