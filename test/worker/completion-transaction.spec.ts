@@ -1,4 +1,4 @@
-import { EventSubscriber, type EntityManager, type EntitySubscriberInterface } from 'typeorm';
+import { EventSubscriber, type EntityManager, type EntitySubscriberInterface, type QueryRunner } from 'typeorm';
 import type { StepContext } from '#cyclone/graph/step-context.js';
 import { sleep } from '#cyclone/model/timer.js';
 import { deferred, dropTemplate, Fixture, job, SOON } from './fixture.js';
@@ -14,9 +14,7 @@ const ledger = (): Promise<{ amount: number }[]> => fixture.rows('select amount 
 
 /** Runs one step whose first attempt is `first`; later ones do nothing. Gives the step's error after the first attempt. */
 async function errorOf(first: (ctx: StepContext) => Promise<unknown>): Promise<string> {
-  await fixture
-    .worker({ work: (_: unknown, ctx) => (ctx.attempt === 1 ? first(ctx) : 'second') })
-    .start();
+  await fixture.worker({ work: (_: unknown, ctx) => (ctx.attempt === 1 ? first(ctx) : 'second') }).start();
   await fixture.submitOne(job('work', null, { policy: { backoff: SOON } }));
   await fixture.idle();
   const [retried] = fixture.stepEvents('retried');
@@ -104,7 +102,8 @@ describe('the completion transaction', () => {
     [
       'commits on the client behind it',
       'committed',
-      async (tx: EntityManager) => ((await tx.queryRunner?.connect()) as { query(sql: string): unknown }).query('commit'),
+      async (tx: EntityManager) =>
+        ((await (tx.queryRunner as QueryRunner).connect()) as { query(sql: string): unknown }).query('commit'),
     ],
   ])('fails an attempt that %s, and says so (R14)', async (_, words, misuse) => {
     fixture = await Fixture.open();
@@ -156,7 +155,11 @@ describe('the completion transaction', () => {
     await fixture.idle();
     expect((await ledger()).map(({ amount }) => amount)).toEqual([1, 3, 5]);
     expect((await fixture.step(id, 'work')).output).toEqual([
-      ...['fulfilled', 'rejected', 'fulfilled', 'rejected', 'fulfilled'],
+      'fulfilled',
+      'rejected',
+      'fulfilled',
+      'rejected',
+      'fulfilled',
     ]);
   });
 
@@ -194,7 +197,9 @@ describe('the completion transaction', () => {
 
   it('checks deferred constraints before the step completes, and a violation fails the attempt (C6)', async () => {
     fixture = await Fixture.open();
-    await fixture.rows('create table child (run_id bigint, node text, foreign key (run_id, node) references ledger deferrable initially deferred)');
+    await fixture.rows(
+      'create table child (run_id bigint, node text, foreign key (run_id, node) references ledger deferrable initially deferred)',
+    );
     const error = await errorOf(async (ctx) => {
       const tx = await ctx.completionTx();
       await tx.query('insert into child values ($1, $2)', [ctx.runId, ctx.node]);

@@ -38,7 +38,13 @@ describe('a worker that drains steps', () => {
     await fixture.idle();
     expect(await fixture.step(id, 'n2')).toMatchObject({ state: 'completed', output: 4 });
     expect(fixture.typesOf(id)).toEqual([
-      ...['claimed', 'completed', 'claimed', 'completed', 'claimed', 'completed', 'run_completed'],
+      'claimed',
+      'completed',
+      'claimed',
+      'completed',
+      'claimed',
+      'completed',
+      'run_completed',
     ]);
   });
 
@@ -75,7 +81,11 @@ describe('a worker that drains steps', () => {
   it('claims nothing of a kind that it does not handle (S27), nor of a queue that it does not serve (R10)', async () => {
     fixture = await Fixture.open();
     await fixture.worker({ known: () => 1 }).start();
-    const [unknown, elsewhere] = await fixture.submit(job('unknown'), job('known', null, { queue: 'elsewhere' }), job('known'));
+    const [unknown, elsewhere] = await fixture.submit(
+      job('unknown'),
+      job('known', null, { queue: 'elsewhere' }),
+      job('known'),
+    );
     await fixture.until(`select exists (select 1 from cyclone_steps where state = 'completed')`);
     for (const id of [unknown, elsewhere]) {
       const [row] = await fixture.rows('select state, lease_generation from cyclone_steps where run_id = $1', [id]);
@@ -88,7 +98,11 @@ describe('a worker that drains steps', () => {
     const parents = Array.from({ length: 15 }, (_, i) => `p${i}`);
     const run = graph(
       [
-        ...parents.map((node) => ({ ...(job('part').nodes[0] as ReturnType<typeof job>['nodes'][0]), node, dependents: 1 })),
+        ...parents.map((node) => ({
+          ...(job('part').nodes[0] as ReturnType<typeof job>['nodes'][0]),
+          node,
+          dependents: 1,
+        })),
         { ...(job('join').nodes[0] as ReturnType<typeof job>['nodes'][0]), node: 'join', openDeps: 15 },
       ],
       parents.map((parent) => ['join', parent] as const),
@@ -122,7 +136,7 @@ describe('a worker that drains steps', () => {
     await fixture.worker({ go: () => started.resolve() }, { pollInterval: '1h' }).start();
     await fixture.until('select exists (select 1 from cyclone_workers)');
     await fixture.submit(job('go'));
-    await started.promise;
+    await expect(started.promise).resolves.toBeUndefined();
   });
 
   it('hears of work that another process submits (R28)', async () => {
@@ -132,7 +146,7 @@ describe('a worker that drains steps', () => {
     await fixture.worker({ go: () => started.resolve() }, { pollInterval: '1h' }).start();
     await fixture.until(`select exists (select 1 from pg_stat_activity where query like 'listen%')`);
     await other.submit(job('go'));
-    await started.promise;
+    await expect(started.promise).resolves.toBeUndefined();
   });
 
   it('finds work by polling when it does not listen', async () => {
@@ -141,6 +155,6 @@ describe('a worker that drains steps', () => {
     const started = deferred();
     await fixture.worker({ go: () => started.resolve() }, { pollInterval: 50 }, { listen: false }).start();
     await other.submit(job('go'));
-    await started.promise;
+    await expect(started.promise).resolves.toBeUndefined();
   });
 });

@@ -31,13 +31,24 @@ describe('a handler that fails', () => {
       panic_stack: null,
     });
     expect(fixture.typesOf(id)).toEqual([
-      ...['claimed', 'retried', 'claimed', 'retried', 'claimed', 'discarded', 'run_failed'],
+      'claimed',
+      'retried',
+      'claimed',
+      'retried',
+      'claimed',
+      'discarded',
+      'run_failed',
     ]);
   });
 
   it.each([
     ['a PermanentError', () => new PermanentError('never'), 'never', null],
-    ['a fault of the program (R16)', () => new TypeError('x is not a function'), 'handler panicked: TypeError: x is not a function', expect.any(String)],
+    [
+      'a fault of the program (R16)',
+      () => new TypeError('x is not a function'),
+      'handler panicked: TypeError: x is not a function',
+      expect.any(String),
+    ],
     ['a string (S15)', () => 'boom', 'handler panicked: boom', expect.any(String)],
     ['an object (S15)', () => ({ code: 1 }), 'handler panicked: {"code":1}', expect.any(String)],
     ['nothing at all', () => undefined, 'handler panicked: undefined', expect.any(String)],
@@ -74,10 +85,24 @@ describe('a handler that fails', () => {
 
   it.each([
     ['a BigInt', () => ({ a: 1n })],
-    ['a cycle', () => { const a: Record<string, unknown> = {}; a['a'] = a; return a; }],
+    [
+      'a cycle',
+      () => {
+        const a: Record<string, unknown> = {};
+        a['a'] = a;
+        return a;
+      },
+    ],
     ['a symbol', () => Symbol('x')],
     ['a U+0000 (S8)', () => 'a\u0000b'],
-    ['a throwing toJSON', () => ({ toJSON: () => { throw new Error('mine'); } })],
+    [
+      'a throwing toJSON',
+      () => ({
+        toJSON: () => {
+          throw new Error('mine');
+        },
+      }),
+    ],
     ['too much', () => 'x'.repeat(2_000_000)],
   ])('returns %s and is discarded after one call (S7)', async (_, make) => {
     fixture = await Fixture.open();
@@ -167,10 +192,16 @@ describe('a handler that fails', () => {
       .start();
     const [id, wrong] = await fixture.submit(job('work'), job('wrong'));
     await fixture.until(`select count(*) = 2 from cyclone_steps where attempt >= 2`);
-    const [row] = await fixture.rows(`select scheduled_at > now() + interval '1 hour' as later from cyclone_steps where run_id = $1`, [id]);
+    const [row] = await fixture.rows(
+      `select scheduled_at > now() + interval '1 hour' as later from cyclone_steps where run_id = $1`,
+      [id],
+    );
     expect(row).toEqual({ later: true });
     expect(asked).toEqual([[1, 'first']]);
-    const [other] = await fixture.rows(`select scheduled_at < now() + interval '1 min' as soon from cyclone_steps where run_id = $1`, [wrong]);
+    const [other] = await fixture.rows(
+      `select scheduled_at < now() + interval '1 min' as soon from cyclone_steps where run_id = $1`,
+      [wrong],
+    );
     expect(other).toEqual({ soon: true });
     expect(fixture.log.join()).toContain('no idea');
   });
@@ -195,7 +226,8 @@ describe('a handler that fails', () => {
         },
       })
       .start();
-    const node = (kind: string): ReturnType<typeof job>['nodes'][0] => job(kind).nodes[0] as ReturnType<typeof job>['nodes'][0];
+    const node = (kind: string): ReturnType<typeof job>['nodes'][0] =>
+      job(kind).nodes[0] as ReturnType<typeof job>['nodes'][0];
     const id = await fixture.submitOne(graph([node('slow'), node('bad')]));
     expect(await aborted.promise).toBe('CYCLONE_LEASE_LOST');
     await fixture.idle();
@@ -215,6 +247,7 @@ describe('a handler that fails', () => {
               throw new Error('thrown by a listener');
             });
             ctx.signal.addEventListener('abort', () => Promise.reject(new Error('rejected by a listener')));
+            // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the other way to listen, which must be safe too
             ctx.signal.onabort = () => {
               called.push('onabort');
               resolve();

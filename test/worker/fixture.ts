@@ -16,7 +16,11 @@ import { createDatabase, openDataSource, type TestDatabase } from '../support/po
 /** What a test says about a handler: its function, and options when the defaults do not do. */
 export type TestHandler =
   | ((input: never, ctx: StepContext) => unknown)
-  | { readonly run: (input: never, ctx: StepContext) => unknown; readonly options?: HandlerOptions; readonly action?: boolean };
+  | {
+      readonly run: (input: never, ctx: StepContext) => unknown;
+      readonly options?: HandlerOptions;
+      readonly action?: boolean;
+    };
 
 export type TestHandlers = Readonly<Record<string, TestHandler>>;
 
@@ -80,9 +84,18 @@ export class Fixture {
   }
 
   private static async on(database: TestDatabase, options: FixtureOptions): Promise<Fixture> {
-    const pool = { poolSize: options.poolSize ?? 10, ...(options.extra ? { extra: options.extra } : {}), ...options.dataSource };
+    const pool = {
+      poolSize: options.poolSize ?? 10,
+      ...(options.extra ? { extra: options.extra } : {}),
+      ...options.dataSource,
+    };
     const dataSource = options.password
-      ? await new DataSource({ type: 'postgres', ...partsOf(database.url), password: options.password, ...pool }).initialize()
+      ? await new DataSource({
+          type: 'postgres',
+          ...partsOf(database.url),
+          password: options.password,
+          ...pool,
+        }).initialize()
       : await openDataSource(database.url, pool);
     const connections = new Connections(dataSource, {
       preparedStatements: true,
@@ -227,7 +240,16 @@ export function chain(kinds: readonly string[], input: unknown = null): NewRun {
 }
 
 export function graph(nodes: NewNode[], deps: NewRun['deps'] = []): NewRun {
-  return { workflow: 'test', resultNode: null, tags: null, delayMs: null, startAt: null, deadlineMs: null, nodes, deps };
+  return {
+    workflow: 'test',
+    resultNode: null,
+    tags: null,
+    delayMs: null,
+    startAt: null,
+    deadlineMs: null,
+    nodes,
+    deps,
+  };
 }
 
 /** A promise and what settles it. */

@@ -32,7 +32,9 @@ describe('leases', () => {
         calls++;
         block(3 * TTL);
         const tx = await ctx.completionTx();
-        valid.push(await tx.query('select lease_expiry > now() as valid from cyclone_steps where run_id = $1', [ctx.runId]));
+        valid.push(
+          await tx.query('select lease_expiry > now() as valid from cyclone_steps where run_id = $1', [ctx.runId]),
+        );
         await tx.query('insert into ledger values ($1, $2, 1)', [ctx.runId, ctx.node]);
       },
     };
@@ -49,9 +51,7 @@ describe('leases', () => {
     fixture = await Fixture.open();
     let calls = 0;
     const done = deferred();
-    await fixture
-      .worker({ work: () => (calls++, done.promise) }, { leaseTtl: TTL })
-      .start();
+    await fixture.worker({ work: () => (calls++, done.promise) }, { leaseTtl: TTL }).start();
     const id = await fixture.submitOne(job('work'));
     await fixture.until(`select lease_expiry > started_at + interval '2 s' from cyclone_steps where run_id = $1`, [id]);
     done.resolve();
@@ -83,7 +83,9 @@ describe('leases', () => {
     await started.promise;
     await steal(id);
     expect(await used.promise).toMatchObject({ code: 'CYCLONE_LEASE_LOST' });
-    await fixture.until(`select count(*) = 0 from pg_stat_activity where datname = current_database() and state like 'idle in%'`);
+    await fixture.until(
+      `select count(*) = 0 from pg_stat_activity where datname = current_database() and state like 'idle in%'`,
+    );
     expect(await fixture.rows('select * from ledger')).toEqual([]);
     expect(fixture.typesOf(id)).toEqual(['claimed', 'lease_lost']);
     expect(await fixture.step(id, 'work')).toMatchObject({ state: 'running', lease_owner: 'thief' });
@@ -125,7 +127,12 @@ describe('leases', () => {
     );
     await fixture.worker({ work: () => 'second' }, { leaseTtl: TTL }).start();
     await fixture.idle();
-    expect(await fixture.step(id, 'work')).toMatchObject({ state: 'completed', attempt: 1, reclaims: 1, lease_generation: 2 });
+    expect(await fixture.step(id, 'work')).toMatchObject({
+      state: 'completed',
+      attempt: 1,
+      reclaims: 1,
+      lease_generation: 2,
+    });
     expect(fixture.typesOf(id)).toEqual(['reclaimed', 'claimed', 'completed', 'run_completed']);
   });
 
@@ -141,7 +148,11 @@ describe('leases', () => {
       );
     }
     await fixture.idle();
-    expect(await fixture.step(id, 'crash')).toMatchObject({ state: 'discarded', error_kind: 'reclaim_limit', reclaims: 2 });
+    expect(await fixture.step(id, 'crash')).toMatchObject({
+      state: 'discarded',
+      error_kind: 'reclaim_limit',
+      reclaims: 2,
+    });
   });
 
   it('are given up by a worker that cannot renew them for a TTL (C8), and its health says so (S22)', async () => {
@@ -163,7 +174,9 @@ describe('leases', () => {
     await started.promise;
     // Somebody holds the table in a way that no statement of the engine gets through.
     const runner = fixture.dataSource.createQueryRunner();
-    await runner.query('begin; lock table cyclone_steps in access exclusive mode; lock table cyclone_workers in access exclusive mode');
+    await runner.query(
+      'begin; lock table cyclone_steps in access exclusive mode; lock table cyclone_workers in access exclusive mode',
+    );
     await aborted.promise;
     while (worker.health().healthy) await delay(20);
     await runner.query('rollback');
@@ -193,7 +206,9 @@ describe('leases', () => {
     const server = await startPostgres();
     try {
       const probe = await Fixture.open({ server: server.url });
-      const [{ directory }] = await probe.rows<{ directory: string }>(`select current_setting('data_directory') as directory`) as [{ directory: string }];
+      const [{ directory }] = (await probe.rows<{ directory: string }>(
+        `select current_setting('data_directory') as directory`,
+      )) as [{ directory: string }];
       await probe.rows(`alter role postgres password 'postgres'`);
       await probe.rows(`copy (select 'host all all 127.0.0.1/32 scram-sha-256') to '${directory}/pg_hba.conf'`);
       await probe.rows('select pg_reload_conf()');
@@ -209,7 +224,9 @@ describe('leases', () => {
       const done = deferred();
       await fixture.worker({ work: () => done.promise }, { leaseTtl: TTL }).start();
       const id = await fixture.submitOne(job('work'));
-      await fixture.until(`select lease_expiry > started_at + interval '1 s' from cyclone_steps where run_id = $1`, [id]);
+      await fixture.until(`select lease_expiry > started_at + interval '1 s' from cyclone_steps where run_id = $1`, [
+        id,
+      ]);
       done.resolve();
       await fixture.idle();
       expect(asked).toBeGreaterThan(0);
@@ -236,7 +253,9 @@ describe('leases', () => {
     await fixture.worker({ work: () => 1 }, { leaseTtl: 300 }).start();
     await fixture.until('select exists (select 1 from cyclone_workers)');
     await delay(500);
-    const [row] = await fixture.rows(`select count(*)::int as n from pg_stat_activity where application_name = 'cyclone-leases' and datname = current_database()`);
+    const [row] = await fixture.rows(
+      `select count(*)::int as n from pg_stat_activity where application_name = 'cyclone-leases' and datname = current_database()`,
+    );
     expect(row).toEqual({ n: 0 });
   });
 });
@@ -283,7 +302,9 @@ describe('timeouts', () => {
       .start();
     await fixture.submitOne(job('work', null, { policy: { timeoutMs: 200 }, maxAttempts: 1 }));
     await fixture.idle();
-    await fixture.until(`select count(*) = 0 from pg_stat_activity where datname = current_database() and query like '%pg_sleep(60)%' and pid <> pg_backend_pid()`);
+    await fixture.until(
+      `select count(*) = 0 from pg_stat_activity where datname = current_database() and query like '%pg_sleep(60)%' and pid <> pg_backend_pid()`,
+    );
     expect(await fixture.rows('select * from ledger')).toEqual([]);
   });
 
@@ -294,7 +315,9 @@ describe('timeouts', () => {
       { queues: { default: 2 } },
     );
     await worker.start();
-    await fixture.submit(...Array.from({ length: 2 }, () => job('stuck', null, { policy: { timeoutMs: 50 }, maxAttempts: 1 })));
+    await fixture.submit(
+      ...Array.from({ length: 2 }, () => job('stuck', null, { policy: { timeoutMs: 50 }, maxAttempts: 1 })),
+    );
     await fixture.idle();
     await fixture.submit(job('fine'));
     await fixture.idle();

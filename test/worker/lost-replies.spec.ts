@@ -11,7 +11,12 @@ interface Socket {
 }
 
 /** Cuts the connection at a phase of the nth call of an engine function; `lost` are the cuts that happened. */
-function cutAt(call: string, phase: CallPhase, every: number, most: number): { observer: NonNullable<Parameters<typeof Fixture.open>[0]>['observer']; cuts: () => number } {
+function cutAt(
+  call: string,
+  phase: CallPhase,
+  every: number,
+  most: number,
+): { observer: NonNullable<Parameters<typeof Fixture.open>[0]>['observer']; cuts: () => number } {
   let calls = 0;
   let cuts = 0;
   return {
@@ -46,7 +51,9 @@ describe.each(['before', 'sent', 'after'] as const)('a connection that is lost %
     expect(cuts()).toBe(10);
     expect(calls.size).toBe(600);
     expect([...calls.values()].filter((count) => count !== 1)).toEqual([]);
-    const [row] = await fixture.rows(`select count(*)::int as n, max(reclaims) as reclaims from cyclone_steps where state = 'completed'`);
+    const [row] = await fixture.rows(
+      `select count(*)::int as n, max(reclaims) as reclaims from cyclone_steps where state = 'completed'`,
+    );
     expect(row).toEqual({ n: 600, reclaims: 0 });
     expect(fixture.stepEvents('completed')).toHaveLength(600);
     expect(fixture.stepEvents('lease_lost')).toEqual([]);
@@ -109,9 +116,11 @@ describe('backends that are terminated', () => {
     const run = (i: number) => job(i % 2 ? 'plain' : 'ledger', null, { policy: { backoff: SOON }, maxAttempts: 1_000 });
     for (let kill = 0; kill < 50; kill++) {
       await killer.submit(...Array.from({ length: 20 }, (_, i) => run(i)));
-      await killer.rows(
-        `select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() order by random() limit 3`,
-      ).catch(() => undefined);
+      await killer
+        .rows(
+          `select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() order by random() limit 3`,
+        )
+        .catch(() => undefined);
     }
     await killer.idle();
     const [row] = await killer.rows(

@@ -188,6 +188,7 @@ describe('a database that goes away', () => {
     await started.promise;
     await server.stop('immediate');
     await worker.stop();
+    expect(worker.health().state).toBe('stopped');
     await server.start();
     await fixture.until('select true');
     await fixture.close();
@@ -204,6 +205,7 @@ describe('a database that goes away', () => {
     await server.start();
     await fixture.until('select true');
     await fixture.idle();
+    expect(fixture.stepEvents('completed')).toHaveLength(1);
     await fixture.close();
     await server.destroy();
     fixture = await Fixture.open();
@@ -230,7 +232,9 @@ describe('a pool that handlers use up', () => {
     );
     await worker.start();
     await probe.submit(...Array.from({ length: 5 }, () => job('work')));
-    await probe.until(`select count(*) = 5 and min(lease_expiry) > max(started_at) + interval '2 s' from cyclone_steps where state = 'running'`);
+    await probe.until(
+      `select count(*) = 5 and min(lease_expiry) > max(started_at) + interval '2 s' from cyclone_steps where state = 'running'`,
+    );
     expect(worker.health().healthy).toBe(true);
     done.resolve();
     await probe.idle();
@@ -239,7 +243,10 @@ describe('a pool that handlers use up', () => {
 
   it('that is too small is refused with what to set (C14)', async () => {
     fixture = await Fixture.open({ poolSize: 1 });
-    await expect(fixture.worker({}).start()).rejects.toMatchObject({ code: 'CYCLONE_INVALID_OPTION', option: 'poolSize' });
+    await expect(fixture.worker({}).start()).rejects.toMatchObject({
+      code: 'CYCLONE_INVALID_OPTION',
+      option: 'poolSize',
+    });
   });
 
   it('of two connections is enough for one lane and one completion transaction', async () => {

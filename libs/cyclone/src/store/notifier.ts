@@ -51,7 +51,7 @@ export class Notifier {
   private readonly queues = new Set<string>();
   private readonly cancelled = new Set<string>();
   private timer: Timer | undefined;
-  private sending: Promise<void> = Promise.resolve();
+  private sending: Promise<void> | undefined;
   private readonly channel: string;
   private readonly id = randomBytes(6).toString('hex');
 
@@ -81,8 +81,7 @@ export class Notifier {
   tellOthers({ queues, cancelled }: Wakeup): void {
     for (const queue of queues) this.queues.add(queue);
     for (const run of cancelled) this.cancelled.add(run);
-    if (this.queues.size + this.cancelled.size > 0)
-      this.timer ??= startTimer(GATHER_MS, () => this.send(), { unref: true });
+    this.gather();
   }
 
   /** Hands a wake-up to the listeners of this process only: it came from another one. */
@@ -98,13 +97,21 @@ export class Notifier {
 
   /** Sends what has been gathered and waits for it. */
   async close(): Promise<void> {
-    if (this.timer) this.send();
     await this.sending;
+    this.send();
+    await this.sending;
+  }
+
+  /** Sends in a moment, or after what is being sent: while the pool is used up, nothing piles up. */
+  private gather(): void {
+    if (this.queues.size + this.cancelled.size === 0 || this.sending) return;
+    this.timer ??= startTimer(GATHER_MS, () => this.send(), { unref: true });
   }
 
   private send(): void {
     this.timer?.cancel();
     this.timer = undefined;
+    if (this.queues.size + this.cancelled.size === 0) return;
     const queues = [...this.queues];
     const cancelled = [...this.cancelled];
     this.queues.clear();
@@ -118,12 +125,14 @@ export class Notifier {
       };
       payloads.push(JSON.stringify(wakeup));
     }
-    this.sending = this.sending
-      .then(() =>
-        this.connections.use(async (session) => {
-          for (const payload of payloads) await session.rows(NOTIFY, [this.channel, payload]);
-        }),
-      )
-      .catch(this.onError);
+    this.sending = this.connections
+      .use(async (session) => {
+        for (const payload of payloads) await session.rows(NOTIFY, [this.channel, payload]);
+      })
+      .catch(this.onError)
+      .finally(() => {
+        this.sending = undefined;
+        this.gather();
+      });
   }
 }

@@ -28,7 +28,10 @@ export class Aftermath {
     let taken: EngineRow[] | undefined;
     for (const row of rows) {
       const { event, info } = row;
-      if (event === 'promoted' || (PUT_BACK.has(event) && info.state === 'available' && (info.delayMs ?? 0) <= SOON_MS)) {
+      if (
+        event === 'promoted' ||
+        (PUT_BACK.has(event) && info.state === 'available' && (info.delayMs ?? 0) <= SOON_MS)
+      ) {
         (queues ??= new Set()).add(row.queue);
       }
       if (TAKEN.has(event) || info.was === 'running' || info.errorKind === 'reclaim_limit') (taken ??= []).push(row);

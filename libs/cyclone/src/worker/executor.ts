@@ -31,7 +31,7 @@ export interface ExecutorTools extends TransactionTools {
   readonly inContext: InContext;
   /** Gives an execution to the lane that tells the database. */
   hand(execution: Execution): void;
-  /** A slot came free in a queue that may hold work. */
+  /** A slot came free. */
   onSlotFree(): void;
 }
 
@@ -295,7 +295,8 @@ export class Executor implements ContextTools {
   }
 
   private freeSlot(queue: string): void {
-    if (this.tools.slots.free(queue)) this.tools.onSlotFree();
+    this.tools.slots.free(queue);
+    this.tools.onSlotFree();
   }
 
   private emit(type: 'completed' | 'lease_lost', execution: Execution): void {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { InvalidOptionError } from '../model/errors/index.js';
-import { sleep } from '../model/timer.js';
+import { sleep, startTimer, type Timer } from '../model/timer.js';
 import { leaseMark } from '../store/completion-store.js';
 import type { Engine } from '../store/engine.js';
 import type { EngineRow } from '../store/engine-row.js';
@@ -30,6 +30,8 @@ const LANES = 2;
 const COMFORTABLE_POOL = LANES + 2;
 const SMALLEST_POOL = 2;
 
+/** How long a few free slots wait for more of them, so that one call claims for all. */
+const RIPEN_MS = 5;
 /** Long enough for a thread to start under any load. */
 const LONG_TTL_MS = 5_000;
 
@@ -57,6 +59,7 @@ export class Runtime implements LaneHost {
   readonly inContext = captureContext();
   claiming = false;
   private stopping = false;
+  private ripening: Timer | undefined;
   private readonly lanes: readonly Lane[];
   private readonly listener: Listener | undefined;
   private readonly stopped = new AbortController();
@@ -132,14 +135,14 @@ export class Runtime implements LaneHost {
     if (this.leaseTtlMs < LONG_TTL_MS) await within(LONG_TTL_MS, this.keeper.ready);
     if (this.stopping) return;
     this.claiming = true;
-    this.slots.heat();
-    this.wake();
+    this.heat(this.slots.names);
   }
 
   /** Stops in order (R20): claims nothing more, lets handlers finish, then aborts them, then gives their steps back. */
   async stop(): Promise<void> {
     this.claiming = false;
     this.stopping = true;
+    this.ripening?.cancel();
     const { shutdownTimeoutMs } = this.options;
     void this.retire(false);
     await this.emptyWithin(shutdownTimeoutMs);
@@ -156,7 +159,11 @@ export class Runtime implements LaneHost {
     await within(LAST_CALL_MS, this.retire(true));
     this.stopped.abort();
     this.lonely.close();
-    await Promise.all([this.listener?.stop(), this.keeper.stop(), ...this.lanes.map((lane) => lane.close(LAST_CALL_MS))]);
+    await Promise.all([
+      this.listener?.stop(),
+      this.keeper.stop(),
+      ...this.lanes.map((lane) => lane.close(LAST_CALL_MS)),
+    ]);
     await within(LAST_CALL_MS, this.engine.notifier.close());
   }
 
@@ -194,21 +201,27 @@ export class Runtime implements LaneHost {
     this.executor.settled(execution);
   }
 
-  /** Lets idle lanes claim. */
+  /** Lets idle lanes claim, at once, or in a moment when few slots are free. */
   wake(): void {
-    if (!this.claiming) return;
-    for (const lane of this.lanes) {
-      if (!lane.isIdle) continue;
-      lane.kick();
-      // One lane looks first; it wakes the others when there is more than it takes.
-      if (this.lanes.every((other) => other === lane || other.isIdle)) return;
-    }
+    const wanted = this.claiming ? this.slots.wanted : undefined;
+    if (wanted === 'soon') {
+      this.ripening ??= startTimer(RIPEN_MS, () => {
+        this.ripening = undefined;
+        this.slots.ripen();
+        this.wake();
+      });
+    } else if (wanted === 'now') this.kick();
+  }
+
+  /** One lane looks first; it wakes the others when there is more than it takes. */
+  private kick(): void {
+    const idle = this.lanes.find((lane) => lane.isIdle);
+    idle?.kick();
   }
 
   private heat(queues: readonly string[]): void {
-    let wanted = false;
-    for (const queue of queues) wanted = this.slots.heat(queue) || wanted;
-    if (wanted) this.wake();
+    for (const queue of queues) this.slots.heat(queue);
+    this.wake();
   }
 
   private hear({ queues, cancelled }: Wakeup): void {

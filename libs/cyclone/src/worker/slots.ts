@@ -9,6 +9,8 @@ interface Queue {
   taken: number;
   /** Whether work may be due here: claims look only where it may. */
   hot: boolean;
+  /** Whether to look although few slots are free. */
+  ripe: boolean;
   /** Counts reasons to look, so that one that comes while a call is on its way is not lost. */
   reasons: number;
 }
@@ -19,10 +21,12 @@ export interface Reservation {
   readonly reasons: readonly number[];
 }
 
-const NOTHING: Reservation = { claims: [], reasons: [] };
+export const NO_RESERVATION: Reservation = { claims: [], reasons: [] };
 
 /** An answer that filled at least this part of what it might suggests that there is more. */
 const FULL = 0.25;
+/** When at least this part of a queue's slots is free, a claim is worth its call; for fewer it waits a moment for more. */
+const ROOMY = 0.25;
 
 /** The slots of each queue: how many steps of it may run here at once, and where it pays to look for more. */
 export class Slots {
@@ -30,24 +34,34 @@ export class Slots {
 
   constructor(sizes: ReadonlyMap<string, number>, lanes: number) {
     for (const [name, size] of sizes) {
-      this.queues.set(name, { name, size, share: Math.ceil(size / lanes), taken: 0, hot: false, reasons: 0 });
+      const share = Math.ceil(size / lanes);
+      this.queues.set(name, { name, size, share, taken: 0, hot: false, ripe: false, reasons: 0 });
     }
   }
 
-  /** Says that work may be due in a queue, or in every queue. False when nobody could take it now. */
-  heat(queue?: string): boolean {
-    if (queue === undefined) return [...this.queues.keys()].map((name) => this.heat(name)).includes(true);
+  /** Says that work may be due in a queue. */
+  heat(queue: string): void {
     const entry = this.queues.get(queue);
-    if (!entry) return false;
+    if (!entry) return;
     entry.hot = true;
+    entry.ripe = true;
     entry.reasons++;
-    return entry.taken < entry.size;
   }
 
-  /** Whether a claim would make sense. */
-  get wanted(): boolean {
-    for (const queue of this.queues.values()) if (queue.hot && queue.taken < queue.size) return true;
-    return false;
+  /** Says that slots have been free for a moment where work may be due. */
+  ripen(): void {
+    for (const queue of this.queues.values()) queue.ripe ||= queue.hot;
+  }
+
+  /** Whether a claim is worth its call: `soon`, when a moment has passed or more slots are free. */
+  get wanted(): 'now' | 'soon' | undefined {
+    let soon = false;
+    for (const { hot, ripe, taken, size } of this.queues.values()) {
+      if (!hot || taken >= size) continue;
+      if (ripe || size - taken >= size * ROOMY) return 'now';
+      soon = true;
+    }
+    return soon ? 'soon' : undefined;
   }
 
   /**
@@ -62,30 +76,28 @@ export class Slots {
       const slots = Math.min(queue.size - queue.taken, queue.share);
       if (slots > 0) {
         queue.taken += slots;
+        queue.ripe = false;
         claims.push({ queue: queue.name, slots, since: null });
         reasons.push(queue.reasons);
       } else if (everywhere) {
         queue.hot = true; // nobody looked, so look when a slot comes free
       }
     }
-    return claims.length === 0 ? NOTHING : { claims, reasons };
+    return claims.length === 0 ? NO_RESERVATION : { claims, reasons };
   }
 
   /**
-   * Gives back what a call did not fill. True when there is probably more to claim.
+   * Gives back what a call did not fill.
    * @param claimed how many steps came from each queue
    */
-  settle(reservation: Reservation, claimed: ReadonlyMap<string, number>): boolean {
-    let more = false;
+  settle(reservation: Reservation, claimed: ReadonlyMap<string, number>): void {
     reservation.claims.forEach(({ queue, slots }, index) => {
       const entry = this.queues.get(queue) as Queue;
       const count = claimed.get(queue) ?? 0;
       entry.taken -= slots - count;
       if (count > 0 && count >= slots * FULL) entry.hot = true;
       else if (entry.reasons === reservation.reasons[index]) entry.hot = false;
-      more ||= entry.hot;
     });
-    return more;
   }
 
   /** Takes a slot for a step that was found, not claimed (C4); it may be one too many. */
@@ -94,12 +106,10 @@ export class Slots {
     if (entry) entry.taken++;
   }
 
-  /** Frees the slot of a step. True when somebody should look for another one. */
-  free(queue: string): boolean {
+  /** Frees the slot of a step. */
+  free(queue: string): void {
     const entry = this.queues.get(queue);
-    if (!entry) return false;
-    entry.taken--;
-    return entry.hot;
+    if (entry) entry.taken--;
   }
 
   /** Queue → its slots and how many of them are taken. */

@@ -105,7 +105,7 @@ function defaultQueues(names: Iterable<string>): ReadonlyMap<string, number> {
 
 function checkQueues(queues: Readonly<Record<string, number>>): ReadonlyMap<string, number> {
   if (typeof queues !== 'object' || queues === null) {
-    throw new InvalidOptionError('worker.queues', "must be an object of queue names and slots: { default: 10 }.");
+    throw new InvalidOptionError('worker.queues', 'must be an object of queue names and slots: { default: 10 }.');
   }
   const entries = Object.entries(queues);
   if (entries.length === 0) throw new InvalidOptionError('worker.queues', 'must name at least one queue.');

@@ -7,7 +7,7 @@ import type { Engine } from '../../store/engine.js';
 import { destroyClient, rawClientOf, type RawClient } from '../../store/raw-client.js';
 import type { Session } from '../../store/session.js';
 import type { Execution } from '../execution.js';
-import { PlanFreshness } from '../lanes/plan-freshness.js';
+import { COMPLETION_PLANS, PlanFreshness } from '../lanes/plan-freshness.js';
 import type { ProblemLog } from '../worker-logger.js';
 import { decideCommit } from './commit-decision.js';
 import { GuardedRunner } from './guarded-runner.js';
@@ -274,6 +274,6 @@ export class CompletionTransaction {
 
 function arePlansOld(client: RawClient): boolean {
   let plans = plansOf.get(client);
-  if (!plans) plansOf.set(client, (plans = new PlanFreshness()));
+  if (!plans) plansOf.set(client, (plans = new PlanFreshness(COMPLETION_PLANS)));
   return plans.isDue();
 }

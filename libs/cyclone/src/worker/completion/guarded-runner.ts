@@ -70,7 +70,8 @@ export class GuardedRunner {
       rollbackTransaction: () => this.endNested('rollbackTransaction', 'rolled_back'),
       release: () => Promise.reject(guard.problem('released')),
     };
-    for (const [name, value] of Object.entries(methods)) Object.defineProperty(runner, name, { value, configurable: true });
+    for (const [name, value] of Object.entries(methods))
+      Object.defineProperty(runner, name, { value, configurable: true });
     serializeNested(runner.manager);
   }
 

@@ -11,36 +11,46 @@ export interface Permit {
  * may need a second connection (C14).
  */
 export class Semaphore {
-  private free: number;
-  private readonly line = new Set<() => void>();
+  private line: Place[] = [];
 
-  constructor(permits: number) {
-    this.free = permits;
-  }
+  constructor(private free: number) {}
 
   acquire(): Permit {
-    let held = false;
-    let done!: () => void;
-    const granted = new Promise<void>((resolve) => (done = resolve));
-    const enter = (): void => {
-      held = true;
+    const place = new Place(() => this.onReleased());
+    if (this.free > 0) {
       this.free--;
-      this.line.delete(enter);
-      done();
-    };
-    if (this.free > 0) enter();
-    else this.line.add(enter);
-    return {
-      granted,
-      release: () => {
-        this.line.delete(enter);
-        done();
-        if (!held) return;
-        held = false;
-        this.free++;
-        const [next] = this.line;
-        next?.();
-      },
-    };
+      place.enter();
+    } else this.line.push(place);
+    return place;
+  }
+
+  private onReleased(): void {
+    let next = this.line.shift();
+    while (next?.left) next = this.line.shift();
+    if (next) next.enter();
+    else this.free++;
+  }
+}
+
+class Place implements Permit {
+  readonly granted: Promise<void>;
+  left = false;
+  private held = false;
+  private go!: () => void;
+
+  constructor(private readonly onReleased: () => void) {
+    this.granted = new Promise((resolve) => (this.go = resolve));
+  }
+
+  enter(): void {
+    this.held = true;
+    this.go();
+  }
+
+  release(): void {
+    if (this.left) return;
+    this.left = true;
+    if (this.held) this.onReleased();
+    else this.go();
   }
 }

@@ -2,12 +2,12 @@ import type { Connections, HeldSession } from '../../store/connections.js';
 import { discardPlans, nameSession, unnameSession } from '../../store/session-commands.js';
 import { destroyClient } from '../../store/raw-client.js';
 import type { Session } from '../../store/session.js';
-import { PlanFreshness } from './plan-freshness.js';
+import { LANE_PLANS, PlanFreshness } from './plan-freshness.js';
 
 /** A reserved connection of the pool with a name of its own, by which it can be ended when a call's answer is lost (C4). */
 export class LaneConnection {
   readonly connectedAt = performance.now();
-  private readonly plans = new PlanFreshness();
+  private readonly plans = new PlanFreshness(LANE_PLANS);
   private lost = false;
   private readonly onLost = (): void => {
     this.lost = true;

@@ -38,6 +38,6 @@ export interface LaneHost {
   refuse(execution: Execution, error: unknown): void;
   /** The database refuses even the settlement. */
   giveUp(execution: Execution, error: unknown): void;
-  /** There may be more to claim than one lane takes. */
+  /** Lets idle lanes claim, if there may be something to claim. */
   wake(): void;
 }

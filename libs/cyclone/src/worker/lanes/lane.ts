@@ -4,7 +4,7 @@ import type { Session } from '../../store/session.js';
 import { sleep, startTimer, type Timer } from '../../model/timer.js';
 import { monotonicMs } from '../clock.js';
 import type { Execution } from '../execution.js';
-import type { Reservation } from '../slots.js';
+import { NO_RESERVATION, type Reservation } from '../slots.js';
 import { decideDoubt, type Doubt } from './adoption.js';
 import { LaneConnection } from './lane-connection.js';
 import type { LaneHost } from './lane-host.js';
@@ -121,7 +121,7 @@ export class Lane {
         this.chores.length > 0 ||
         this.suspects.length > 0 ||
         this.doubts.length > 0 ||
-        (this.host.claiming && this.host.slots.wanted))
+        (this.host.claiming && this.host.slots.wanted === 'now'))
     );
   }
 
@@ -185,7 +185,7 @@ export class Lane {
     const suspect = this.suspects.shift();
     if (!suspect) this.unpark();
     const batch = suspect ? [suspect] : this.completions.take();
-    const reservation: Reservation = host.claiming && !suspect ? host.slots.reserve(batch.length > 0) : { claims: [], reasons: [] };
+    const reservation = host.claiming && !suspect ? host.slots.reserve(batch.length > 0) : NO_RESERVATION;
     if (batch.length === 0 && reservation.claims.length === 0) return;
 
     let sentAt = 0;
@@ -220,7 +220,12 @@ export class Lane {
   }
 
   /** Reads the answer of a flush. `batch` empty: only claims. */
-  private flushed(rows: readonly EngineRow[], batch: readonly Execution[], reservation: Reservation, sentAt: number): void {
+  private flushed(
+    rows: readonly EngineRow[],
+    batch: readonly Execution[],
+    reservation: Reservation,
+    sentAt: number,
+  ): void {
     const { host } = this;
     const claimed: EngineRow[] = [];
     const others: EngineRow[] = [];
@@ -234,10 +239,10 @@ export class Lane {
     this.lastCallHadWork = claimed.length > 0;
     for (const execution of batch) this.conclude(execution, () => host.completed(execution));
     host.aftermath.of(others);
-    const more = host.slots.settle(reservation, counts);
+    host.slots.settle(reservation, counts);
     if (claimed.length > 0) host.engine.events.emitRows(claimed, host.owner);
     for (const row of claimed) host.execute(row, sentAt);
-    if (more && host.claiming) host.wake();
+    host.wake();
   }
 
   private async flushFailed(error: unknown, batch: readonly Execution[]): Promise<void> {
@@ -272,7 +277,8 @@ export class Lane {
       this.settled(rows, batch);
     } catch (error) {
       this.callSentAt = undefined;
-      if (!isSqlError(error)) return this.lose(connection, { executions: batch, reservation: undefined, sentAt }, error);
+      if (!isSqlError(error))
+        return this.lose(connection, { executions: batch, reservation: undefined, sentAt }, error);
       await this.settleFailed(error, batch);
     }
   }
@@ -296,7 +302,7 @@ export class Lane {
   /** The answer to one execution that another connection has settled (C2). */
   settledAlone(rows: readonly EngineRow[], execution: Execution): void {
     if (execution.settlement) this.settled(rows, [execution]);
-    else this.flushed(rows, [execution], { claims: [], reasons: [] }, 0);
+    else this.flushed(rows, [execution], NO_RESERVATION, 0);
   }
 
   /** Notes what an answer says about an execution; false for rows that say nothing of that kind. */
