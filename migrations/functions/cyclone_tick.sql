@@ -24,6 +24,7 @@ begin
   if p_sweep then
     return query select * from cyclone_sweep(v_now, p_max_reclaims, p_limit);
     return query select * from cyclone_deadlines(v_now, p_limit);
+    perform cyclone_end_orphans(v_now);
   end if;
   return query
     select 'due', null::bigint, null::text, null::text, q.queue, null::int, null::int, null::text, null::int, null::bigint, null::jsonb, null::jsonb

@@ -1,6 +1,7 @@
 import type { TestDatabase } from '../support/postgres.js';
 import { createCrashTemplate, CrashSlot } from '../support/crash-slot.js';
 import { KILLED, TERMINATED, UNANSWERED, type Incident } from './incidents.js';
+import { LONG_PROGRAMME } from './programme.js';
 import { runCell } from './run-cell.js';
 import { SCENARIOS, type Scenario } from './scenarios.js';
 
@@ -41,8 +42,7 @@ function plan(scenario: Scenario, incident: Incident): Planned {
   };
 }
 
-const wanted = process.env.CRASH_CELLS ? new RegExp(process.env.CRASH_CELLS) : undefined;
-const queue = wanted ? cells.filter(({ name }) => wanted.test(name)) : cells;
+const queue = cells.filter(({ scenario }) => LONG_PROGRAMME || !scenario.long);
 
 let template: TestDatabase;
 let slots: CrashSlot[] = [];

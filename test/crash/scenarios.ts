@@ -21,6 +21,8 @@ export interface Scenario {
   readonly victim?: WorkerProcessOptions;
   /** Whether the worker ends a backend that still works on a call of this kind whose answer it lost (C4). */
   readonly endsLostCalls?: boolean;
+  /** Whether only the long programme plays it. */
+  readonly long?: boolean;
   /** Leases that are taken back in this scenario without any incident. */
   readonly reclaims?: number;
   /** Whether the scenario starts the worker itself, if at all. */
@@ -86,6 +88,7 @@ export const SCENARIOS: readonly Scenario[] = [
   },
   {
     name: 'submitOnce',
+    long: true,
     call: 'submitOnce',
     point: 'insert entry',
     startsWorker: true,
@@ -106,6 +109,7 @@ export const SCENARIOS: readonly Scenario[] = [
   },
   {
     name: 'flush that claims',
+    long: true,
     call: 'cyclone_flush',
     point: 'claim entry',
     endsLostCalls: true,
@@ -123,7 +127,7 @@ export const SCENARIOS: readonly Scenario[] = [
     endsLostCalls: true,
     approach: inHandler('plain'),
   },
-  { name: 'begin', call: 'begin', approach: inHandler('ledger') },
+  { name: 'begin', call: 'begin', long: true, approach: inHandler('ledger') },
   {
     name: 'complete',
     call: 'complete',
@@ -140,6 +144,7 @@ export const SCENARIOS: readonly Scenario[] = [
   },
   {
     name: 'settle a snooze',
+    long: true,
     call: 'cyclone_settle',
     point: 'put_back entry',
     endsLostCalls: true,
@@ -160,7 +165,7 @@ export const SCENARIOS: readonly Scenario[] = [
     name: 'tick that reclaims',
     call: 'cyclone_tick',
     point: 'put_back entry',
-    reclaims: 1,
+    reclaims: 2,
     async approach({ slot, victim }) {
       await victim.releaseAll();
       // The worker sweeps only when it has been connected for a while: wait until it does.
@@ -177,6 +182,7 @@ export const SCENARIOS: readonly Scenario[] = [
   },
   {
     name: 'adopt after a lost flush',
+    long: true,
     call: 'cyclone_adopt',
     async approach(cell) {
       const { slot, victim } = cell;
