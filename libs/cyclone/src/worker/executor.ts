@@ -193,6 +193,7 @@ export class Executor implements ContextTools {
         this.lost(execution);
         break;
       case 'failed':
+        execution.tx = undefined; // it is over: only the settlement can say now what becomes of the step
         this.settleFailure(execution, finish.error, false);
         break;
       case 'unknown':
