@@ -189,14 +189,21 @@ describe('leases', () => {
   it('are watched by a new thread when the thread dies', async () => {
     fixture = await Fixture.open();
     const done = deferred();
-    const worker = fixture.worker({ work: () => done.promise }, { leaseTtl: 3_000 });
+    const worker = fixture.worker({ work: () => done.promise }, { leaseTtl: '6s' });
     await worker.start();
     const id = await fixture.submitOne(job('work'));
-    const sessions = `from pg_stat_activity where datname = current_database() and application_name = 'cyclone-leases'`;
-    await fixture.until(`select exists (select 1 ${sessions})`);
+    const pid = `(select max(pid) from pg_stat_activity where datname = current_database() and application_name = 'cyclone-leases')`;
+    await fixture.until(`select ${pid} is not null`);
+    const [before] = await fixture.rows(`select ${pid} as pid, lease_expiry from cyclone_steps where run_id = $1`, [
+      id,
+    ]);
     const { runtime } = worker as unknown as { runtime: { keeper: { thread: { terminate(): Promise<number> } } } };
     await runtime.keeper.thread.terminate();
-    await fixture.until(`select lease_expiry > started_at + interval '7 s' from cyclone_steps where run_id = $1`, [id]);
+    await fixture.until(`select ${pid} <> $2 and lease_expiry > $3 from cyclone_steps where run_id = $1`, [
+      id,
+      before?.['pid'],
+      before?.['lease_expiry'],
+    ]);
     done.resolve();
     await fixture.idle();
     expect(await fixture.step(id, 'work')).toMatchObject({ reclaims: 0 });
