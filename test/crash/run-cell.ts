@@ -24,8 +24,7 @@ export async function runCell(slot: CrashSlot, scenario: Scenario, incident: Inc
     return await finish(cell, scenario);
   } catch (error) {
     const said = [...victim.log, victim.stderr].join('\n');
-    await slot.killAll();
-    await slot.conclude();
+    await slot.reset();
     throw new Error(`${(error as Error).message}\nThe worker said:\n${said}`, { cause: error });
   }
 }

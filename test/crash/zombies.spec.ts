@@ -17,13 +17,16 @@ let second: WorkerProcess;
 
 beforeAll(async () => {
   template = await createCrashTemplate();
+  slot = await CrashSlot.open(template);
 });
 beforeEach(async () => {
-  slot = await CrashSlot.open(template);
   [zombie, second] = await Promise.all([slot.victim(), slot.survivor()]);
 });
-afterEach(() => slot.close());
-afterAll(() => template.drop());
+afterEach(() => slot.reset());
+afterAll(async () => {
+  await slot.close();
+  await template.drop();
+});
 
 const options = { leaseTtl: TTL_MS, pollInterval: POLL_MS };
 

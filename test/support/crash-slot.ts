@@ -23,6 +23,7 @@ export async function prepareCrashDatabase(url: string): Promise<void> {
 export class CrashSlot {
   private readonly victims = new Map<string, Promise<WorkerProcess>>();
   private second: Promise<WorkerProcess> | undefined;
+  private inUse = false;
 
   private constructor(
     private readonly database: TestDatabase,
@@ -40,6 +41,7 @@ export class CrashSlot {
 
   /** The process that will meet the incident; a new one when the last was killed. */
   async victim(options: WorkerProcessOptions = {}): Promise<WorkerProcess> {
+    this.inUse = true;
     const key = JSON.stringify(options);
     const known = await this.victims.get(key);
     if (known?.isAlive) return known;
@@ -87,8 +89,16 @@ export class CrashSlot {
       ...(await historyProblems(this.gate.client)),
       ...alive.flatMap((worker) => (worker.stderr === '' ? [] : [worker.stderr])),
     ];
+    this.inUse = false;
     await this.gate.rows('truncate cyclone_runs, cyclone_steps, cyclone_deps, cyclone_attempts, cyclone_workers, ledger, keyed_ledger, step_log');
     return problems;
+  }
+
+  /** Starts all over when what happened since the last `conclude` came to no conclusion. */
+  async reset(): Promise<void> {
+    if (!this.inUse) return;
+    await this.killAll();
+    await this.conclude();
   }
 
   async close(): Promise<void> {
