@@ -32,7 +32,7 @@ describe('cancel (R24)', () => {
   it('cancels everything open, tells the events and every process (R28)', async () => {
     const run = await t.client.submit(Pay, { amount: 1 });
     const stop = t.listen();
-    await t.operator.cancel(run.id, 'a reason');
+    await t.operator.cancel(run.id, { reason: 'a reason' });
     stop();
     expect(await states(run.id)).toEqual({ charge: 'cancelled', last: 'cancelled', notify: 'cancelled' });
     expect(await run.info()).toMatchObject({ state: 'cancelled', cancelReason: 'a reason' });

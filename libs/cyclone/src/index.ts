@@ -80,7 +80,37 @@ export type { WorkerHealth } from './worker/worker.js';
 
 // client: submitting, waiting, operating
 export { ClientClosedError, ConnectionLostError } from './client/client-errors.js';
-export { OperatorClient, type RetryOptions } from './client/operator-client.js';
+export {
+  OperatorClient,
+  type ActOptions,
+  type AuditPage,
+  type AuditQuery,
+  type BulkOptions,
+  type DeadLetterFilter,
+  type ExhaustedPage,
+  type ExhaustedPageQuery,
+  type ExhaustedQuery,
+  type PageOptions,
+  type PurgeOptions,
+  type PurgeProgress,
+  type RepairedRun,
+  type RepairOptions,
+  type RetryExhaustedOptions,
+  type RetryExhaustedQuery,
+  type RetryOptions,
+  type RunsFilter,
+  type RunsPage,
+  type RunsQuery,
+  type StepsPage,
+  type StepsQuery,
+} from './client/operator-client.js';
+export type { AuditRecord } from './store/operations-store.js';
+export type { DeadLetterGroup, ExhaustedStep } from './store/dead-letter-store.js';
+export type { Finding } from './store/doctor/finding.js';
+export type { CappedCount, WorkerStatus } from './store/inspection-store.js';
+export type { RunRecord, StepRecord } from './store/run-store.js';
+export type { OpenWork, Stats } from './store/stats.js';
+export { describeReason, type Explanation, type ExplanationReason } from './model/explanation.js';
 export { RunHandle } from './client/run-handle.js';
 export { WorkflowClient } from './client/workflow-client.js';
 

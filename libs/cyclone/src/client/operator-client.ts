@@ -1,64 +1,113 @@
-import {
-  AlreadyTerminalError,
-  ChildNotRetryableError,
-  NodeNotFoundError,
-  NotPausedError,
-  NotRetryableError,
-  RunNotFoundError,
-} from '../model/errors/run-errors.js';
-import { InvalidOptionError } from '../model/errors/setup-errors.js';
-import { isStorable, storableText } from '../model/storable-text.js';
-import { leaseMark } from '../store/completion-store.js';
-import type { EngineRow } from '../store/engine-row.js';
+import type { Explanation } from '../model/explanation.js';
+import { NodeNotFoundError, RunNotFoundError } from '../model/errors/run-errors.js';
+import type { DeadLetterGroup, ExhaustedStep } from '../store/dead-letter-store.js';
+import { examine, type Finding } from '../store/doctor/doctor.js';
 import type { Engine } from '../store/engine.js';
-import type { StepRecord } from '../store/run-store.js';
+import type { CappedCount, WorkerStatus } from '../store/inspection-store.js';
+import type { RunRecord, StepRecord } from '../store/run-store.js';
 import type { Session } from '../store/session.js';
+import { readStats, type Stats } from '../store/stats.js';
 import type { ClientLogger } from './definitions.js';
+import {
+  BulkOperations,
+  type PurgeOptions,
+  type RepairOptions,
+  type RetryExhaustedOptions,
+  type RetryExhaustedQuery,
+} from './operator-bulk.js';
+import { RunChanges } from './operator-changes.js';
+import {
+  checkAttempts,
+  checkDeadLetters,
+  checkNode,
+  type ActOptions,
+  type DeadLetterFilter,
+  type RetryOptions,
+} from './operator-options.js';
+import {
+  OperatorPages,
+  type AuditPage,
+  type AuditQuery,
+  type ExhaustedPage,
+  type ExhaustedPageQuery,
+  type ExhaustedQuery,
+  type RunsFilter,
+  type RunsPage,
+  type RunsQuery,
+  type StepsPage,
+  type StepsQuery,
+} from './operator-pages.js';
 import { checkRunId } from './run-id.js';
-import { onConnection, repeatTransient } from './transient.js';
+import { onConnection } from './transient.js';
 
-const MAX_REASON_BYTES = 1_024;
+export type { ActOptions, BulkOptions, DeadLetterFilter, RetryOptions } from './operator-options.js';
+export type {
+  PurgeOptions,
+  PurgeProgress,
+  RepairedRun,
+  RepairOptions,
+  RetryExhaustedOptions,
+  RetryExhaustedQuery,
+} from './operator-bulk.js';
+export type {
+  AuditPage,
+  AuditQuery,
+  ExhaustedPage,
+  ExhaustedPageQuery,
+  ExhaustedQuery,
+  PageOptions,
+  RunsFilter,
+  RunsPage,
+  RunsQuery,
+  StepsPage,
+  StepsQuery,
+} from './operator-pages.js';
 
-export interface RetryOptions {
-  /** Executions to grant beyond those that are left, 0 to 1,000,000. A reopened node always gets one (R11). @default 0 */
-  readonly additionalAttempts?: number;
-  /** Kept with what was reopened, at most 1 KiB. */
-  readonly reason?: string;
-}
+/** Dead letters of each kind that `dlqGroups` counts. */
+const GROUP_CAP = 10_000;
 
-/** What an operator does to runs. Each call is one transaction that changes all of it or nothing (R24). */
+/**
+ * What an operator sees of runs and does to them. A change of one run is one transaction that changes all of it or nothing; one of many
+ * runs is one for each (R24). Every method throws InvalidOptionError for options that make no sense, before it asks the database, and
+ * ConnectionLostError when that cannot be reached.
+ */
 export class OperatorClient {
+  private readonly changes: RunChanges;
+  private readonly bulk: BulkOperations;
+  private readonly pages: OperatorPages;
+
+  /** @internal The module makes the client. */
   constructor(
     private readonly engine: Engine,
-    private readonly logger: ClientLogger,
-  ) {}
+    logger: ClientLogger,
+  ) {
+    this.changes = new RunChanges(engine, logger);
+    this.bulk = new BulkOperations(engine, this.changes, logger);
+    this.pages = new OperatorPages(engine);
+  }
 
   /**
    * Cancels a run with everything open in it; running handlers are told (R28).
    * @throws RunNotFoundError, AlreadyTerminalError, InvalidOptionError
    */
-  async cancel(runId: string, reason?: string): Promise<void> {
-    const id = checkRunId(runId);
-    const text = checkReason(reason);
-    await this.change('cancel', id, (session) => this.engine.store.cancel(session, id, text));
+  async cancel(runId: string, options: ActOptions = {}): Promise<void> {
+    await this.changes.apply(checkRunId(runId), { action: 'cancel' }, options);
   }
 
   /**
    * Starts no new work of a run until it is resumed; what is running goes on (R26). Pausing a paused run changes nothing.
    * @throws RunNotFoundError, AlreadyTerminalError, InvalidOptionError
    */
-  async pause(runId: string): Promise<void> {
-    const id = checkRunId(runId);
-    await this.change('pause', id, (session) => this.engine.store.pause(session, id));
+  async pause(runId: string, options: ActOptions = {}): Promise<void> {
+    await this.changes.apply(checkRunId(runId), { action: 'pause' }, options);
   }
 
   /**
    * Lets a paused run go on, with the time that its timers and its deadline had left (R26).
    * @throws RunNotFoundError, NotPausedError, InvalidOptionError
    */
-  async resume(runId: string): Promise<void> {
-    const id = checkRunId(runId);
-    await this.change('resume', id, (session) => this.engine.store.resume(session, id));
+  async resume(runId: string, options: ActOptions = {}): Promise<void> {
+    await this.changes.apply(checkRunId(runId), { action: 'resume' }, options);
   }
 
   /**
@@ -67,9 +116,8 @@ export class OperatorClient {
    */
   async retry(runId: string, node: string, options: RetryOptions = {}): Promise<void> {
     const id = checkRunId(runId);
-    if (typeof node !== 'string') throw new InvalidOptionError('node', 'must be the name of a node.');
-    if (!isStorable(node)) throw new NodeNotFoundError(id, node);
-    await this.reopen(id, node, options);
+    const change = { action: 'retry', node: checkNode(id, node), additional: checkAttempts(options) } as const;
+    await this.changes.apply(id, change, options);
   }
 
   /**
@@ -77,7 +125,96 @@ export class OperatorClient {
    * @throws RunNotFoundError, NotRetryableError, ChildNotRetryableError, InvalidOptionError
    */
   async retryAll(runId: string, options: RetryOptions = {}): Promise<void> {
-    await this.reopen(checkRunId(runId), null, options);
+    const id = checkRunId(runId);
+    await this.changes.apply(id, { action: 'retry_all', additional: checkAttempts(options) }, options);
+  }
+
+  /**
+   * Discarded steps, the newest first (R24).
+   * @throws InvalidOptionError
+   */
+  async listExhausted(query: ExhaustedQuery = {}): Promise<readonly ExhaustedStep[]> {
+    return (await this.pages.exhausted(query)).steps;
+  }
+
+  /**
+   * The same by pages.
+   * @throws InvalidOptionError
+   */
+  async exhaustedPage(query: ExhaustedPageQuery = {}): Promise<ExhaustedPage> {
+    return this.pages.exhausted(query);
+  }
+
+  /**
+   * Dead letters by kind, error kind and fingerprint, the largest group first. Of each kind the newest 10,000 are counted; `capped` says
+   * that there are more.
+   * @throws InvalidOptionError
+   */
+  async dlqGroups(query: Pick<DeadLetterFilter, 'kind' | 'since'> = {}): Promise<DeadLetterGroup[]> {
+    const filter = checkDeadLetters({ kind: query.kind, since: query.since });
+    return this.read('reading of dead letters', (session) =>
+      this.engine.deadLetters.groups(session, filter, GROUP_CAP),
+    );
+  }
+
+  /**
+   * Reopens the failed runs behind matching dead letters, each with all its discarded nodes and in a transaction of its own; a dead
+   * letter of a child run reopens the root run (R31). Skips what cannot be retried. Gives the number of runs that were reopened.
+   * @throws InvalidOptionError
+   */
+  async retryExhausted(query: RetryExhaustedQuery = {}, options: RetryExhaustedOptions = {}): Promise<number> {
+    return this.bulk.retryExhausted(query, options);
+  }
+
+  /**
+   * Deletes runs that are over, in batches that no claim waits for; never a paused run, never a child whose parent may need it (R35).
+   * Gives the number of runs. Those that a foreign key of the application holds are left, and logged.
+   * @throws InvalidOptionError
+   */
+  async purgeTerminalRuns(options: PurgeOptions = {}): Promise<number> {
+    return this.bulk.purge(options);
+  }
+
+  /**
+   * Mends running runs that cannot go on by themselves: recounts, promotes what should have been promoted, and ends a run that has
+   * nothing left to do (R24). Each run is a transaction of its own and logged at WARN. Gives the number of runs.
+   * @throws InvalidOptionError
+   */
+  async repairStrandedRuns(options: RepairOptions = {}): Promise<number> {
+    return this.bulk.repair(options);
+  }
+
+  /** How everything stands (R34); exact for what is open, capped for what is over. */
+  async stats(): Promise<Stats> {
+    const { inspection, operations } = this.engine;
+    return this.read('reading of the stats', (session) => readStats(inspection, operations, session));
+  }
+
+  /**
+   * One run.
+   * @throws RunNotFoundError, InvalidOptionError
+   */
+  async run(runId: string): Promise<RunRecord> {
+    const id = checkRunId(runId);
+    const run = await this.read(`reading of run ${id}`, (session) => this.engine.runs.runInfo(session, id));
+    if (!run) throw new RunNotFoundError(id);
+    return run;
+  }
+
+  /**
+   * A page of runs, the newest first.
+   * @throws InvalidOptionError, for a cursor of another filter too
+   */
+  async runs(query: RunsQuery = {}): Promise<RunsPage> {
+    return this.pages.runs(query);
+  }
+
+  /**
+   * How many runs match, up to 10,000.
+   * @throws InvalidOptionError
+   */
+  async countRuns(filter: RunsFilter = {}): Promise<CappedCount> {
+    return this.pages.countRuns(filter);
   }
 
   /**
@@ -86,91 +223,59 @@ export class OperatorClient {
    */
   async steps(runId: string): Promise<StepRecord[]> {
     const id = checkRunId(runId);
-    const steps = await onConnection(this.engine.connections, `reading of the steps of run ${id}`, (session) =>
+    const steps = await this.read(`reading of the steps of run ${id}`, (session) =>
       this.engine.runs.runSteps(session, id),
     );
     if (steps.length === 0) throw new RunNotFoundError(id); // every run has a node
     return steps;
   }
 
-  private async reopen(runId: string, node: string | null, options: RetryOptions): Promise<void> {
-    const { additionalAttempts = 0, reason } = options;
-    if (!Number.isInteger(additionalAttempts) || additionalAttempts < 0 || additionalAttempts > 1_000_000) {
-      throw new InvalidOptionError('additionalAttempts', 'must be a whole number from 0 to 1000000.');
-    }
-    const text = checkReason(reason);
-    await this.change('retry', runId, (session) =>
-      this.engine.store.retry(session, runId, node, additionalAttempts, text),
+  /**
+   * A page of the steps of a run, by name; without inputs and outputs unless `payloads` asks for them.
+   * @throws RunNotFoundError, InvalidOptionError
+   */
+  async stepsPage(runId: string, query: StepsQuery = {}): Promise<StepsPage> {
+    const id = checkRunId(runId);
+    const page = await this.pages.steps(id, query);
+    if (page.steps.length === 0) await this.run(id);
+    return page;
+  }
+
+  /**
+   * Why a node is not running, or what it is doing instead.
+   * @throws RunNotFoundError, NodeNotFoundError, InvalidOptionError
+   */
+  async explain(runId: string, node: string): Promise<Explanation> {
+    const id = checkRunId(runId);
+    const name = checkNode(id, node);
+    const explanation = await this.read(`explanation of node "${name}" of run ${id}`, (session) =>
+      this.engine.inspection.explain(session, id, name),
     );
+    if (!explanation) throw new RunNotFoundError(id);
+    if (explanation.state === undefined) throw new NodeNotFoundError(id, name);
+    return explanation;
   }
 
-  /** Makes the change, again when it lost a conflict, and tells everybody after its commit. */
-  private async change(
-    operation: string,
-    runId: string,
-    call: (session: Session) => Promise<EngineRow[]>,
-  ): Promise<void> {
-    const rows = await repeatTransient(() =>
-      onConnection(this.engine.connections, `${operation} of run ${runId}`, call),
-    );
-    for (const row of rows) if (row.event === 'refused') throw refusal(runId, row);
-    this.engine.events.emitRows(rows);
-    const queues = rows.filter(becameAvailable).map(({ queue }) => queue);
-    const cancelled = rows.filter(({ event }) => event === 'run_cancelled').map((row) => row.runId);
-    if (queues.length + cancelled.length > 0) this.engine.notifier.wake({ queues: [...new Set(queues)], cancelled });
-    await this.endTransactions(rows);
+  /** The known workers, the oldest first; a dead one is forgotten after a day. */
+  async workers(): Promise<WorkerStatus[]> {
+    return this.read('reading of the workers', (session) => this.engine.inspection.workers(session));
   }
 
-  /** Ends the completion transactions of leases that this call took away: a stopped worker would keep its locks for ever (C3). */
-  private async endTransactions(rows: readonly EngineRow[]): Promise<void> {
-    const marks = rows.filter(({ event, info }) => event === 'cancelled' && info.was === 'running').map(leaseMark);
-    if (marks.length === 0) return;
-    try {
-      await this.engine.connections.use((session) => this.engine.store.endBackends(session, marks));
-    } catch (error) {
-      // The change itself is committed, so it must not look as if it had failed.
-      this.logger.warn(
-        `Transactions of cancelled steps could not be ended: ${error instanceof Error ? error.message : String(error)}`,
-      );
-    }
+  /** Examines the server, the schema and the work, and says what to do about each finding. */
+  async doctor(): Promise<Finding[]> {
+    const { schema, inspection, operations } = this.engine;
+    return this.read('examination', (session) => examine(session, schema, inspection, operations));
   }
-}
 
-function becameAvailable({ event, info }: EngineRow): boolean {
-  return event === 'promoted' || ((event === 'resumed' || event === 'reopened') && info.state === 'available');
-}
-
-function checkReason(reason: string | undefined): string | null {
-  if (reason === undefined) return null;
-  if (typeof reason !== 'string') throw new InvalidOptionError('reason', 'must be a text.');
-  return storableText(reason, MAX_REASON_BYTES);
-}
-
-function refusal(runId: string, { node, info }: EngineRow): Error {
-  const state = info.state ?? 'unknown';
-  switch (info.reason) {
-    case 'not_found':
-      return new RunNotFoundError(runId);
-    case 'node_not_found':
-      return new NodeNotFoundError(runId, node);
-    case 'already_terminal':
-      return new AlreadyTerminalError(runId, state);
-    case 'not_paused':
-      return new NotPausedError(runId, state);
-    case 'child_not_retryable':
-      return new ChildNotRetryableError(runId, info.rootRunId === undefined ? { node } : { rootRunId: info.rootRunId });
-    case 'not_retryable':
-      return new NotRetryableError(runId, obstacle(state, node, info), node === '' ? undefined : node);
-    default:
-      return new Error(
-        `The database refused to change run ${runId} for a reason that this version does not know: ${info.reason}`,
-      );
+  /**
+   * What operators did, the latest first: changes whose caller named an actor.
+   * @throws InvalidOptionError
+   */
+  async audit(query: AuditQuery = {}): Promise<AuditPage> {
+    return this.pages.audit(query);
   }
-}
 
-function obstacle(state: string, node: string, info: EngineRow['info']): string {
-  if (state !== 'failed') return `the run is ${state}`;
-  return info.contained
-    ? `the discard of node "${node}" is contained by cancel_branch, and only retryAll reopens such a node`
-    : `node "${node}" is ${info.nodeState ?? 'not discarded'}`;
+  private read<T>(what: string, work: (session: Session) => Promise<T>): Promise<T> {
+    return onConnection(this.engine.connections, what, work);
+  }
 }

@@ -77,7 +77,7 @@ export class RunHandle<Out> implements SubmittedRun<Out> {
 
   /** As OperatorClient.cancel. @throws RunNotFoundError, AlreadyTerminalError */
   cancel(reason?: string): Promise<void> {
-    return this.#access.operator.cancel(this.id, reason);
+    return this.#access.operator.cancel(this.id, { reason });
   }
 
   /** As OperatorClient.pause. @throws RunNotFoundError, AlreadyTerminalError */

@@ -1,0 +1,216 @@
+import type { Duration } from '../model/duration.js';
+import { ChildNotRetryableError, NotRetryableError, RunNotFoundError } from '../model/errors/run-errors.js';
+import { sleep } from '../model/timer.js';
+import type { ExhaustedPosition } from '../store/dead-letter-store.js';
+import type { Engine } from '../store/engine.js';
+import type { PurgeRequest, Repair, StrandedRun } from '../store/operations-store.js';
+import type { Session } from '../store/session.js';
+import type { ClientLogger } from './definitions.js';
+import type { RunChanges } from './operator-changes.js';
+import {
+  auditOf,
+  checkAge,
+  checkAttempts,
+  checkDeadLetters,
+  checkWhole,
+  noteOf,
+  type BulkOptions,
+  type DeadLetterFilter,
+  type RetryOptions,
+} from './operator-options.js';
+import { onConnection, repeatTransient } from './transient.js';
+
+const DEAD_LETTERS_PER_PAGE = 500;
+const PURGE_BATCH = 1_000;
+/** Runs that one batch of a purge, or one piece of the walk for stranded runs, looks at. */
+const SCAN = 20_000;
+const MAX_LIMIT = 1_000_000;
+/** How often a run that somebody else has locked is asked for again, and the pause between. */
+const BUSY_TRIES = 5;
+const BUSY_PAUSE_MS = 200;
+
+export interface RetryExhaustedQuery extends DeadLetterFilter {
+  /** Steps to look at, the newest first, 1 to 1,000,000. @default all */
+  readonly limit?: number;
+}
+
+export interface RetryExhaustedOptions extends RetryOptions, BulkOptions {
+  /** Told after each run: how many were reopened, how many could not be. */
+  readonly onProgress?: (progress: {
+    readonly reopened: number;
+    readonly skipped: number;
+    readonly runId: string;
+  }) => void;
+}
+
+export interface PurgeOptions extends BulkOptions {
+  /** Age since the end of a run. @default the retention of its steps (R35); a run of a step without one stays */
+  readonly olderThan?: Duration;
+  /** The retention of steps that have none of their own, when `olderThan` is left out. @default for ever */
+  readonly defaultAge?: Duration;
+  /** Runs to delete at most, 1 to 1,000,000. @default all */
+  readonly limit?: number;
+  /** Told after each batch what was deleted so far. */
+  readonly onProgress?: (progress: PurgeProgress) => void;
+}
+
+export interface PurgeProgress {
+  readonly runs: number;
+  readonly steps: number;
+  /** Runs that could not be deleted, because a foreign key of the application refers to them. */
+  readonly blocked: readonly string[];
+}
+
+export interface RepairOptions extends BulkOptions {
+  /** Runs to look for at a time, 1 to 10,000. @default 100 */
+  readonly batch?: number;
+  /** Told of each run that needed a repair. */
+  readonly onRun?: (run: RepairedRun) => void;
+}
+
+/** A run that could not go on by itself, or whose counters were wrong. */
+export interface RepairedRun extends StrandedRun {
+  /** `busy`: somebody else kept it locked, ask again; `sound`: it went on by itself meanwhile; `found`: a dry run. */
+  readonly outcome: Repair['outcome'] | 'found';
+}
+
+/** What operators do to many runs. Each transaction is small, so that nothing else waits for them. */
+export class BulkOperations {
+  constructor(
+    private readonly engine: Engine,
+    private readonly changes: RunChanges,
+    private readonly logger: ClientLogger,
+  ) {}
+
+  async retryExhausted(query: RetryExhaustedQuery, options: RetryExhaustedOptions): Promise<number> {
+    const filter = checkDeadLetters(query);
+    const additional = checkAttempts(options);
+    noteOf(options); // a wrong option changes nothing, not even when no run matches
+    const { dryRun = false, signal, onProgress } = options;
+    const seen = new Set<string>();
+    let left = query.limit === undefined ? Infinity : checkWhole('limit', query.limit, 1, MAX_LIMIT);
+    let reopened = 0;
+    let position: ExhaustedPosition | null | undefined;
+    while (position !== null && left > 0 && !signal?.aborted) {
+      const size = Math.min(left, DEAD_LETTERS_PER_PAGE);
+      const before = position;
+      const page = await this.read('reading of dead letters', (session) =>
+        this.engine.deadLetters.exhaustedRoots(session, filter, size, before),
+      );
+      for (const runId of page.runIds) {
+        if (signal?.aborted) break;
+        if (seen.has(runId)) continue;
+        seen.add(runId);
+        if (dryRun || (await this.reopen(runId, additional, query, options))) reopened++;
+        onProgress?.({ reopened, skipped: seen.size - reopened, runId });
+      }
+      left -= size;
+      position = page.next;
+    }
+    return reopened;
+  }
+
+  async purge(options: PurgeOptions): Promise<number> {
+    const olderThanMs = checkAge('olderThan', options.olderThan);
+    const defaultAgeMs = checkAge('defaultAge', options.defaultAge);
+    const limit = options.limit === undefined ? Infinity : checkWhole('limit', options.limit, 1, MAX_LIMIT);
+    const audit = auditOf(noteOf(options));
+    const { dryRun = false, signal, onProgress } = options;
+    const blocked: string[] = [];
+    let runs = 0;
+    let steps = 0;
+    let after: string | null = '0';
+    while (after !== null && runs < limit && !signal?.aborted) {
+      const request: PurgeRequest = {
+        after,
+        olderThanMs,
+        defaultAgeMs,
+        limit: Math.min(limit - runs, PURGE_BATCH),
+        scan: SCAN,
+        dryRun,
+        audit,
+      };
+      const batch = await repeatTransient(() =>
+        this.read('purge of runs', (session) => this.engine.operations.purge(session, request)),
+      );
+      runs += batch.runs;
+      steps += batch.steps;
+      blocked.push(...batch.blocked);
+      onProgress?.({ runs, steps, blocked });
+      after = batch.ended ? null : batch.walkedTo;
+    }
+    if (blocked.length > 0) {
+      this.logger.warn(
+        `${blocked.length} run(s) could not be purged, because something of the application refers to them: ` +
+          `${blocked.slice(0, 10).join(', ')}${blocked.length > 10 ? ', …' : ''}`,
+      );
+    }
+    return runs;
+  }
+
+  async repair(options: RepairOptions): Promise<number> {
+    const batch = checkWhole('batch', options.batch ?? 100, 1, 10_000);
+    const audit = auditOf(noteOf(options));
+    const { dryRun = false, signal, onRun } = options;
+    let repaired = 0;
+    let after = '0';
+    let ended = false;
+    while (!ended && !signal?.aborted) {
+      const from = after;
+      const page = await this.read('search for stranded runs', (session) =>
+        this.engine.operations.stranded(session, from, SCAN, batch),
+      );
+      for (const run of page.runs) {
+        if (signal?.aborted) break;
+        const result = dryRun ? { ...run, outcome: 'found' as const } : await this.repairRun(run, audit);
+        if (result.outcome === 'repaired' || result.outcome === 'found') repaired++;
+        onRun?.(result);
+      }
+      after = page.walkedTo;
+      ended = page.ended;
+    }
+    return repaired;
+  }
+
+  private async reopen(
+    runId: string,
+    additional: number,
+    filter: RetryExhaustedQuery,
+    { actor, reason }: RetryOptions,
+  ): Promise<boolean> {
+    try {
+      const detail = { bulk: 'retry_exhausted', filter };
+      await this.changes.apply(runId, { action: 'retry_all', additional, detail }, { actor, reason });
+      return true;
+    } catch (error) {
+      // Somebody else has reopened, mended or purged it meanwhile, or its child can never give it a result.
+      if (NotRetryableError.is(error) || ChildNotRetryableError.is(error) || RunNotFoundError.is(error)) return false;
+      throw error;
+    }
+  }
+
+  private async repairRun(run: StrandedRun, audit: ReturnType<typeof auditOf>): Promise<RepairedRun> {
+    let repair: Repair;
+    for (let attempt = 1; ; attempt++) {
+      repair = await repeatTransient(() =>
+        this.read(`repair of run ${run.runId}`, (session) =>
+          this.engine.operations.repairRun(session, run.runId, false, audit),
+        ),
+      );
+      if (repair.outcome !== 'busy' || attempt === BUSY_TRIES) break;
+      await sleep(BUSY_PAUSE_MS);
+    }
+    if (repair.outcome === 'repaired') {
+      await this.changes.announce(repair.rows);
+      this.logger.warn(
+        `Repaired run ${run.runId} (${run.workflow}): ${repair.problems.join('; ')}. Something put it into that state: ` +
+          `look at the isolation level, at manual UPDATEs and at what \`cyclone doctor\` finds.`,
+      );
+    }
+    return { ...run, ...(repair.problems.length > 0 ? { problems: repair.problems } : {}), outcome: repair.outcome };
+  }
+
+  private read<T>(what: string, work: (session: Session) => Promise<T>): Promise<T> {
+    return onConnection(this.engine.connections, what, work);
+  }
+}
