@@ -132,6 +132,7 @@ export class CompletionTransaction {
       const session = await engine.connections.join(runner);
       const newPlans = arePlansOld(client);
       const guarded = new GuardedRunner(runner, client, {
+        hasSubscribers: engine.connections.dataSource.subscribers.length > 0,
         begin: async () => {
           this.xid = await engine.completions.begin(session, this.execution, newPlans);
         },

@@ -8,6 +8,8 @@ import { transactionControl } from './transaction-control.js';
 
 /** Whom the wrapped runner asks and tells. */
 export interface RunnerGuard {
+  /** Whether subscribers of TypeORM may hear of the transaction. */
+  readonly hasSubscribers: boolean;
   /** Sends the engine's own BEGIN, completion with COMMIT, and ROLLBACK, in place of TypeORM's. */
   begin(): Promise<void>;
   commit(): Promise<void>;
@@ -25,7 +27,10 @@ interface Depth {
   transactionDepth: number;
 }
 
-/** Set while TypeORM works for the engine: subscribers of a commit may write although the handler no longer may. */
+/**
+ * Set while subscribers may hear of the end of a transaction: they may write although the handler no longer may. It slows down every
+ * promise of the process, so it is left alone where there are no subscribers.
+ */
 const engineAtWork = new AsyncLocalStorage<QueryRunner>();
 
 /**
@@ -44,6 +49,8 @@ export class GuardedRunner {
   /** True while a method of the runner itself asks for its connection. */
   private inside = false;
   private begun = false;
+  /** The statement that TypeORM is about to send for the engine. */
+  private awaited: 'COMMIT' | 'ROLLBACK' | undefined;
   private readonly streams = new Set<{ destroy(): void }>();
 
   /** @param runner connected, and used by nobody else */
@@ -81,20 +88,25 @@ export class GuardedRunner {
   }
 
   async start(): Promise<void> {
-    await engineAtWork.run(this.runner, () => this.original.startTransaction('READ COMMITTED'));
+    await this.original.startTransaction('READ COMMITTED');
     this.begun = true;
   }
 
   /** Commits through TypeORM. It also rejects when a subscriber throws after the commit. */
   commit(): Promise<void> {
-    return engineAtWork.run(this.runner, () => this.original.commitTransaction());
+    return this.end('COMMIT', this.original.commitTransaction);
   }
 
   /** Rolls everything back, whatever is nested. */
   rollback(): Promise<void> {
     if (!this.begun || !this.runner.isTransactionActive) return this.guard.rollback();
     (this.runner as unknown as Depth).transactionDepth = 1;
-    return engineAtWork.run(this.runner, () => this.original.rollbackTransaction());
+    return this.end('ROLLBACK', this.original.rollbackTransaction);
+  }
+
+  private end(statement: 'COMMIT' | 'ROLLBACK', method: () => Promise<void>): Promise<void> {
+    this.awaited = statement;
+    return this.guard.hasSubscribers ? engineAtWork.run(this.runner, method) : method();
   }
 
   /**
@@ -113,14 +125,17 @@ export class GuardedRunner {
   }
 
   private readonly query = (sql: string, ...rest: unknown[]): Promise<unknown> => {
-    if (engineAtWork.getStore() === this.runner) {
+    if (sql === this.awaited) {
+      this.awaited = undefined;
+      return sql === 'COMMIT' ? this.guard.commit() : this.guard.rollback();
+    }
+    if (!this.begun) {
       if (sql === 'START TRANSACTION') return this.guard.begin();
-      if (sql === 'COMMIT') return this.guard.commit();
-      if (sql === 'ROLLBACK') return this.guard.rollback();
       // The isolation level is part of the engine's own BEGIN.
-      if (!this.begun && sql.startsWith('SET TRANSACTION')) return Promise.resolve();
+      if (sql.startsWith('SET TRANSACTION')) return Promise.resolve();
       return this.call(() => this.original.query(sql, ...rest));
     }
+    if (engineAtWork.getStore() === this.runner) return this.call(() => this.original.query(sql, ...rest));
     const refusal = this.refusalOf(sql);
     if (refusal) return Promise.reject(refusal);
     return this.guard.track(this.call(() => this.original.query(sql, ...rest)));
