@@ -86,19 +86,20 @@ export class BulkOperations {
     const filter = checkDeadLetters(query);
     const additional = checkAttempts(options);
     noteOf(options); // a wrong option changes nothing, not even when no run matches
-    const { dryRun = false, signal, onProgress } = options;
+    const { dryRun = false, onProgress } = options;
+    const stopped = (): boolean => options.signal?.aborted ?? false;
     const seen = new Set<string>();
     let left = query.limit === undefined ? Infinity : checkWhole('limit', query.limit, 1, MAX_LIMIT);
     let reopened = 0;
     let position: ExhaustedPosition | null | undefined;
-    while (position !== null && left > 0 && !signal?.aborted) {
+    while (position !== null && left > 0 && !stopped()) {
       const size = Math.min(left, DEAD_LETTERS_PER_PAGE);
       const before = position;
       const page = await this.read('reading of dead letters', (session) =>
         this.engine.deadLetters.exhaustedRoots(session, filter, size, before),
       );
       for (const runId of page.runIds) {
-        if (signal?.aborted) break;
+        if (stopped()) break;
         if (seen.has(runId)) continue;
         seen.add(runId);
         if (dryRun || (await this.reopen(runId, additional, query, options))) reopened++;
@@ -115,12 +116,13 @@ export class BulkOperations {
     const defaultAgeMs = checkAge('defaultAge', options.defaultAge);
     const limit = options.limit === undefined ? Infinity : checkWhole('limit', options.limit, 1, MAX_LIMIT);
     const audit = auditOf(noteOf(options));
-    const { dryRun = false, signal, onProgress } = options;
+    const { dryRun = false, onProgress } = options;
+    const stopped = (): boolean => options.signal?.aborted ?? false;
     const blocked: string[] = [];
     let runs = 0;
     let steps = 0;
     let after: string | null = '0';
-    while (after !== null && runs < limit && !signal?.aborted) {
+    while (after !== null && runs < limit && !stopped()) {
       const request: PurgeRequest = {
         after,
         olderThanMs,
@@ -151,17 +153,18 @@ export class BulkOperations {
   async repair(options: RepairOptions): Promise<number> {
     const batch = checkWhole('batch', options.batch ?? 100, 1, 10_000);
     const audit = auditOf(noteOf(options));
-    const { dryRun = false, signal, onRun } = options;
+    const { dryRun = false, onRun } = options;
+    const stopped = (): boolean => options.signal?.aborted ?? false;
     let repaired = 0;
     let after = '0';
     let ended = false;
-    while (!ended && !signal?.aborted) {
+    while (!ended && !stopped()) {
       const from = after;
       const page = await this.read('search for stranded runs', (session) =>
         this.engine.operations.stranded(session, from, SCAN, batch),
       );
       for (const run of page.runs) {
-        if (signal?.aborted) break;
+        if (stopped()) break;
         const result = dryRun ? { ...run, outcome: 'found' as const } : await this.repairRun(run, audit);
         if (result.outcome === 'repaired' || result.outcome === 'found') repaired++;
         onRun?.(result);
