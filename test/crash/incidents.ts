@@ -38,16 +38,26 @@ const survive = { kills: false, answered: false };
 /** SIGKILL of the process. */
 export const KILLED: readonly Incident[] = [
   incident('killed before', 'before', { ...kill, commits: false }, ({ victim }) => victim.kill()),
-  incident('killed in flight, and the server commits', 'sent', { ...kill, commits: true }, async ({ victim, slot, pid }) => {
-    await victim.kill();
-    await slot.gate.openAll();
-    await slot.gate.gone(pid);
-  }),
-  incident('killed in flight, and the server rolls back', 'sent', { ...kill, commits: false }, async ({ victim, slot, pid }) => {
-    await victim.kill();
-    await slot.gate.terminate(pid);
-    await slot.gate.openAll();
-  }),
+  incident(
+    'killed in flight, and the server commits',
+    'sent',
+    { ...kill, commits: true },
+    async ({ victim, slot, pid }) => {
+      await victim.kill();
+      await slot.gate.openAll();
+      await slot.gate.gone(pid);
+    },
+  ),
+  incident(
+    'killed in flight, and the server rolls back',
+    'sent',
+    { ...kill, commits: false },
+    async ({ victim, slot, pid }) => {
+      await victim.kill();
+      await slot.gate.terminate(pid);
+      await slot.gate.openAll();
+    },
+  ),
   incident('killed after', 'after', { ...kill, commits: true, answered: true }, ({ victim }) => victim.kill()),
 ];
 
@@ -62,10 +72,15 @@ export const TERMINATED: readonly Incident[] = [
     await slot.gate.openAll();
     await victim.goOn();
   }),
-  incident('backend terminated after', 'after', { ...survive, commits: true, answered: true }, async ({ victim, slot, pid }) => {
-    await slot.gate.terminate(pid);
-    await victim.goOn();
-  }),
+  incident(
+    'backend terminated after',
+    'after',
+    { ...survive, commits: true, answered: true },
+    async ({ victim, slot, pid }) => {
+      await slot.gate.terminate(pid);
+      await victim.goOn();
+    },
+  ),
 ];
 
 /** The answer never arrives. */

@@ -17,7 +17,10 @@ interface Planned {
 }
 
 /** What happens to a call that writes nothing is the same whether the server is at work on it or done with it. */
-const NEEDS_A_POINT = new Set(['killed in flight, and the server rolls back', 'connection cut while the server is at work']);
+const NEEDS_A_POINT = new Set([
+  'killed in flight, and the server rolls back',
+  'connection cut while the server is at work',
+]);
 
 const cells = SCENARIOS.flatMap((scenario) =>
   [...KILLED, ...TERMINATED, ...UNANSWERED]

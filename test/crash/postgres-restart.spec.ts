@@ -48,7 +48,10 @@ const untilDone = () =>
 
 describe('a PostgreSQL that stops under load and starts again (R21, S4, S38)', () => {
   it.each(['fast', 'immediate'] as const)('in mode %s costs no run, no second effect, and no process', async (mode) => {
-    workers = workers.length > 0 ? workers : await Promise.all([WorkerProcess.boot(server.url), WorkerProcess.boot(server.url)]);
+    workers =
+      workers.length > 0
+        ? workers
+        : await Promise.all([WorkerProcess.boot(server.url), WorkerProcess.boot(server.url)]);
     const [one, other] = workers as [WorkerProcess, WorkerProcess];
     await one.submit(Array.from({ length: RUNS }, () => RUN));
     await Promise.all(workers.map((worker) => worker.start({ leaseTtl: 2_000, queues: { default: 3 } })));
@@ -60,7 +63,9 @@ describe('a PostgreSQL that stops under load and starts again (R21, S4, S38)', (
 
     await untilDone();
     await Promise.all(workers.map((worker) => worker.stop()));
-    expect(workers.map(({ isAlive, stderr }) => ({ isAlive, stderr }))).toEqual(workers.map(() => ({ isAlive: true, stderr: '' })));
+    expect(workers.map(({ isAlive, stderr }) => ({ isAlive, stderr }))).toEqual(
+      workers.map(() => ({ isAlive: true, stderr: '' })),
+    );
 
     const client = new pg.Client({ connectionString: server.url });
     await client.connect();
@@ -68,7 +73,9 @@ describe('a PostgreSQL that stops under load and starts again (R21, S4, S38)', (
       expect(await historyProblems(client)).toEqual([]);
       const { rows } = await client.query('select count(*)::int as runs from cyclone_runs');
       expect(rows).toEqual([{ runs: RUNS }]);
-      await client.query('truncate cyclone_runs, cyclone_steps, cyclone_deps, cyclone_attempts, cyclone_workers, ledger, step_log');
+      await client.query(
+        'truncate cyclone_runs, cyclone_steps, cyclone_deps, cyclone_attempts, cyclone_workers, ledger, step_log',
+      );
     } finally {
       await client.end();
     }

@@ -73,7 +73,9 @@ class MeantCall {
       if (first && !late) this.start();
       else if (!first) await victim.goOn();
       const { pid = 0 } = await Promise.race([victim.next('at', { call }), this.broken]);
-      if (phase === 'sent' ? await this.isInFlight(pid) : phase === 'before' || !isMeant || (await isMeant(this.cell))) {
+      if (
+        phase === 'sent' ? await this.isInFlight(pid) : phase === 'before' || !isMeant || (await isMeant(this.cell))
+      ) {
         if (late) this.start();
         return pid;
       }

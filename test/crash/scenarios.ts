@@ -37,12 +37,11 @@ export interface Scenario {
   afterwards?(cell: Cell, second: WorkerProcess): Promise<void>;
 }
 
-/** Two entries in a row behind the node that matters. */
-const FLOW = crashRun({ entry: { kind: 'ledger' }, next: { kind: 'ledger', after: ['entry'] } });
-
+/** The node at which something happens, and one behind it. */
 const flowWith = (kind: string) => crashRun({ entry: { kind }, next: { kind: 'ledger', after: ['entry'] } });
+const FLOW = flowWith('ledger');
 
-/** Submits a run through the gate's own connection: no worker of the test is involved. */
+/** Submits a run in the second process, so that no call of the victim is one too many. */
 async function submit(slot: CrashSlot, run = FLOW): Promise<string> {
   const survivor = await slot.survivor();
   const [id] = await survivor.submit([run]);
@@ -50,11 +49,13 @@ async function submit(slot: CrashSlot, run = FLOW): Promise<string> {
 }
 
 /** The worker executes `kind` as the first node of a run and stands still in it; going on, it makes the call. */
-const inHandler = (kind: string) => async ({ slot, victim }: Cell) => {
-  const run = await submit(slot, flowWith(kind));
-  await victim.next('holding', { runId: run, node: 'entry' });
-  return () => victim.releaseAll();
-};
+const inHandler =
+  (kind: string) =>
+  async ({ slot, victim }: Cell) => {
+    const run = await submit(slot, flowWith(kind));
+    await victim.next('holding', { runId: run, node: 'entry' });
+    return () => victim.releaseAll();
+  };
 
 async function countRuns(slot: CrashSlot): Promise<number> {
   const [row] = await slot.gate.rows<{ n: number }>('select count(*)::int as n from cyclone_runs');
@@ -191,7 +192,9 @@ export const SCENARIOS: readonly Scenario[] = [
       return async () => {
         await goOn();
         const { pid = 0 } = await victim.next('at', { call: 'cyclone_flush' });
-        await slot.gate.untilQuery(`select exists (select 1 from cyclone_steps where node = 'next' and state = 'running')`);
+        await slot.gate.untilQuery(
+          `select exists (select 1 from cyclone_steps where node = 'next' and state = 'running')`,
+        );
         await slot.gate.idle(pid);
         await victim.goOn(true);
       };
@@ -205,11 +208,16 @@ async function claimedByGhost(slot: CrashSlot): Promise<string> {
     slot,
     crashRun({ entry: { kind: 'ledger', queue: 'ghost' }, next: { kind: 'ledger', after: ['entry'] } }),
   );
-  await slot.gate.rows(`select * from cyclone_flush('ghost', 3600000, '{}', '{}', '{}', '{}', '{ghost}', '{1}', '{null}', '{ledger}', 1000, false)`);
+  await slot.gate.rows(
+    `select * from cyclone_flush('ghost', 3600000, '{}', '{}', '{}', '{}', '{ghost}', '{1}', '{null}', '{ledger}', 1000, false)`,
+  );
   await slot.gate.rows(`update cyclone_steps set queue = 'default' where run_id = $1 and node = 'entry'`, [run]);
   return run;
 }
 
 async function expire(slot: CrashSlot, run: string): Promise<void> {
-  await slot.gate.rows(`update cyclone_steps set lease_expiry = clock_timestamp() - interval '1 s' where run_id = $1 and node = 'entry'`, [run]);
+  await slot.gate.rows(
+    `update cyclone_steps set lease_expiry = clock_timestamp() - interval '1 s' where run_id = $1 and node = 'entry'`,
+    [run],
+  );
 }

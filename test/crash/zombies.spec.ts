@@ -67,7 +67,10 @@ async function sleepForTwoTtls(): Promise<void> {
   const since = await clock();
   await second.start(options);
   await slot.runsEnd();
-  await slot.gate.untilQuery(`select clock_timestamp() > $1::timestamptz + $2 * interval '1 millisecond'`, [since, 2 * TTL_MS]);
+  await slot.gate.untilQuery(`select clock_timestamp() > $1::timestamptz + $2 * interval '1 millisecond'`, [
+    since,
+    2 * TTL_MS,
+  ]);
   zombie.resume();
 }
 
@@ -102,12 +105,15 @@ describe('a worker that is stopped for two TTLs and continued (R12, R18)', () =>
     ['the begin of its completion transaction', 'ledger', 'begin'],
     ['the settlement of its snooze', 'snoozeOnce', 'cyclone_settle'],
   ];
-  it.each(LONG_PROGRAMME ? calls : calls.slice(0, 3))('before %s finds its lease lost, and the call matches nothing', async (_, kind, call) => {
-    const run = await standAt(kind, call, 'before');
-    await sleepForTwoTtls();
-    await zombie.goOn();
-    await expectToBeFencedAndWork(run);
-  });
+  it.each(LONG_PROGRAMME ? calls : calls.slice(0, 3))(
+    'before %s finds its lease lost, and the call matches nothing',
+    async (_, kind, call) => {
+      const run = await standAt(kind, call, 'before');
+      await sleepForTwoTtls();
+      await zombie.goOn();
+      await expectToBeFencedAndWork(run);
+    },
+  );
 
   it('in the middle of its completion loses it: whoever sweeps ends the session that holds the run (C3)', async () => {
     await slot.gate.shut('complete entry');
@@ -147,7 +153,7 @@ describe('a worker that is stopped inside its open completion transaction and ne
     zombie.suspend();
     const sweeper = await slot.victim({ localHeart: true });
     await sweeper.start({ ...options, queues: { elsewhere: 1 } });
-    for (let reclaimed = false; !reclaimed; ) {
+    for (let reclaimed = false; !reclaimed;) {
       await sweeper.arm('cyclone_tick', 'after');
       await sweeper.goOn();
       await sweeper.next('at');
@@ -167,7 +173,9 @@ describe('a handler that blocks the event loop for three TTLs (R18, S11)', () =>
   it('keeps its lease although another worker sweeps', async () => {
     await Promise.all([zombie.start(options), second.start({ ...options, queues: { elsewhere: 1 } })]);
     const run = crashRun({ entry: { kind: 'block' } });
-    await second.submit([{ ...run, nodes: run.nodes.map((node) => ({ ...node, input: JSON.stringify({ ms: 3 * TTL_MS }) })) }]);
+    await second.submit([
+      { ...run, nodes: run.nodes.map((node) => ({ ...node, input: JSON.stringify({ ms: 3 * TTL_MS }) })) },
+    ]);
     await slot.runsEnd();
     const [row] = await slot.gate.rows<Record<string, unknown>>(
       `select reclaims, lease_generation, finished_at - started_at > interval '1 ms' * $1 as long from cyclone_steps`,

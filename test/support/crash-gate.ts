@@ -31,7 +31,10 @@ export class CrashGate {
 
   /** A mark of what the backend has executed up to now. */
   async historyOf(pid: number): Promise<string> {
-    const [row] = await this.rows<{ at: string }>(`select coalesce(query_start, backend_start)::text as at from pg_stat_activity where pid = $1`, [pid]);
+    const [row] = await this.rows<{ at: string }>(
+      `select coalesce(query_start, backend_start)::text as at from pg_stat_activity where pid = $1`,
+      [pid],
+    );
     if (!row) throw new Error(`Backend ${pid} is gone.`);
     return row.at;
   }

@@ -28,7 +28,9 @@ export async function prepareCrashSchema(client: pg.Client): Promise<void> {
     create trigger log_insert after insert on cyclone_steps for each row execute function log_step();
     create trigger log_update after update on cyclone_steps for each row
       when (old.state is distinct from new.state or old.lease_generation <> new.lease_generation) execute function log_step();`);
-  await client.query(guardTriggerSql().replaceAll('raise exception', `perform nextval('guard_raised'); raise exception`));
+  await client.query(
+    guardTriggerSql().replaceAll('raise exception', `perform nextval('guard_raised'); raise exception`),
+  );
 }
 
 /**

@@ -69,7 +69,9 @@ export class CrashSlot {
   /** Kills both processes: after a failure nobody knows what they are doing. */
   async killAll(): Promise<void> {
     await this.gate.openAll();
-    await Promise.all([...this.victims.values(), this.second].map(async (booting) => (await booting?.catch(() => undefined))?.kill()));
+    await Promise.all(
+      [...this.victims.values(), this.second].map(async (booting) => (await booting?.catch(() => undefined))?.kill()),
+    );
     this.victims.clear();
     this.second = undefined;
   }
@@ -90,7 +92,9 @@ export class CrashSlot {
       ...alive.flatMap((worker) => (worker.stderr === '' ? [] : [worker.stderr])),
     ];
     this.inUse = false;
-    await this.gate.rows('truncate cyclone_runs, cyclone_steps, cyclone_deps, cyclone_attempts, cyclone_workers, ledger, keyed_ledger, step_log');
+    await this.gate.rows(
+      'truncate cyclone_runs, cyclone_steps, cyclone_deps, cyclone_attempts, cyclone_workers, ledger, keyed_ledger, step_log',
+    );
     return problems;
   }
 

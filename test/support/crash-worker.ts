@@ -47,12 +47,7 @@ export class WorkerProcess {
   private constructor(private readonly child: ChildProcess) {
     child.stderr?.on('data', (text) => (this.errors += String(text)));
     child.on('message', (message) => this.hear(message as Told & { id?: number; value: never; error?: string }));
-    this.ended = once(child, 'exit').then(() => {
-      this.over = true;
-      for (const { reject } of this.waiting.values()) reject(this.death());
-      this.waiting.clear();
-      this.wakeListeners();
-    });
+    this.ended = this.end();
   }
 
   /** Starts the process; comes back when it is connected and takes orders, before any worker runs. */
@@ -125,8 +120,7 @@ export class WorkerProcess {
     const limit = performance.now() + PATIENCE_MS;
     for (;;) {
       const index = this.told.findIndex(
-        (told) =>
-          told.event === event && Object.entries(of).every(([key, value]) => told[key as keyof Told] === value),
+        (told) => told.event === event && Object.entries(of).every(([key, value]) => told[key as keyof Told] === value),
       );
       if (index >= 0) return this.told.splice(index, 1)[0] as Told;
       if (this.over) throw this.death();
@@ -158,6 +152,14 @@ export class WorkerProcess {
   /** What it left on stderr: an unhandled rejection or an exception that ended it, nothing else is written there. */
   get stderr(): string {
     return this.errors;
+  }
+
+  private async end(): Promise<void> {
+    await once(this.child, 'exit');
+    this.over = true;
+    for (const { reject } of this.waiting.values()) reject(this.death());
+    this.waiting.clear();
+    this.wakeListeners();
   }
 
   private order<T>(order: string, values: object = {}): Promise<T> {

@@ -89,11 +89,9 @@ const orders = {
     worker = new Worker(
       engine,
       registered,
-      resolveWorkerOptions(
-        { pollInterval: 100, shutdownTimeout: 2_000, queues: { default: 20 }, ...options },
-        [],
-        { version: 'test' },
-      ),
+      resolveWorkerOptions({ pollInterval: 100, shutdownTimeout: 2_000, queues: { default: 20 }, ...options }, [], {
+        version: 'test',
+      }),
       logger,
     );
     await worker.start();
