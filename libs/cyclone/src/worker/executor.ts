@@ -83,7 +83,7 @@ export class Executor implements ContextTools {
       return;
     }
     // Not for promises only: whatever has a `then` is awaited, as by `await`.
-    if (typeof result === 'object' && result !== null) {
+    if ((typeof result === 'object' && result !== null) || typeof result === 'function') {
       Promise.resolve(result).then(
         (value) => this.returned(execution, value),
         (error: unknown) => this.failed(execution, error),
