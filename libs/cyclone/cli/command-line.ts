@@ -1,18 +1,29 @@
 /** What the command's exit code says to a script. */
-export const ExitCode = { done: 0, failed: 1, usage: 2, unreachable: 3 } as const;
+export const ExitCode = {
+  done: 0,
+  failed: 1,
+  usage: 2,
+  /** The database cannot be reached, or refuses. */
+  database: 3,
+  notFound: 4,
+  /** The state of the run forbids it. */
+  conflict: 5,
+  /** `doctor` and `migrate status` found something to do. */
+  checkFailed: 6,
+  interrupted: 130,
+} as const;
 export type ExitCode = (typeof ExitCode)[keyof typeof ExitCode];
 
-/** A command line that makes no sense. The usage is shown after the message. */
+/** A command line that makes no sense. */
 export class UsageError extends Error {}
 
-/** A parsed command line, as a command receives it. */
-export interface CommandLine {
-  readonly values: {
-    readonly 'database-url'?: string | undefined;
-    readonly schema?: string | undefined;
-    readonly status?: boolean | undefined;
-    readonly sql?: boolean | undefined;
-  };
-  /** Writes a message to stderr; stdout is for results. */
-  say(message: string): void;
+export const FORMATS = ['table', 'json', 'ids'] as const;
+export type Format = (typeof FORMATS)[number];
+
+/** The options that every command has. */
+export interface Globals {
+  readonly databaseUrl?: string;
+  readonly schema: string;
+  readonly format: Format;
+  readonly actor?: string;
 }

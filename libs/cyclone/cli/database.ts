@@ -1,39 +1,56 @@
 import pg from 'pg';
-import { UsageError, type CommandLine } from './command-line.js';
+import { UsageError, type Globals } from './command-line.js';
 
 const CONNECT_TIMEOUT_MS = 10_000;
 
-/** The database did not take the connection. The message names it without the password. */
+/** The database did not take the connection, or lost it. The message names it without the password. */
 export class UnreachableError extends Error {}
 
-/** Runs `work` on a connection to the database that the command line or the environment names. */
-export async function withDatabase<T>({ values }: CommandLine, work: (client: pg.Client) => Promise<T>): Promise<T> {
-  const url = values['database-url'] ?? process.env.DATABASE_URL;
-  if (!url) throw new UsageError('No database: pass --database-url, or set the environment variable DATABASE_URL.');
-  const shown = withoutPassword(url);
-  const client = new pg.Client({
-    connectionString: url,
-    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-    application_name: 'cyclone',
-  });
+/** Runs `work` on a pool of the database that the command line or the environment names; it is known to take connections. */
+export async function withPool<T>(
+  { databaseUrl = process.env.DATABASE_URL }: Globals,
+  work: (pool: pg.Pool) => Promise<T>,
+): Promise<T> {
+  if (!databaseUrl)
+    throw new UsageError('No database: pass --database-url, or set the environment variable DATABASE_URL.');
+  const shown = withoutPassword(databaseUrl);
+  const pool = openPool(databaseUrl);
   let lost: Error | undefined;
-  client.on('error', (error) => {
-    lost = error; // the statement that waits for an answer is rejected too, with less to say
-  });
+  const note = (error: Error): void => {
+    lost = error; // a statement that waits for an answer is rejected too, with less to say
+  };
+  pool.on('error', note);
+  pool.on('connect', (client) => client.on('error', note));
   try {
-    await client.connect();
+    (await pool.connect()).release();
   } catch (error) {
+    await pool.end();
     throw new UnreachableError(`Cannot connect to ${shown}: ${reasonOf(error)}`);
   }
   try {
-    return await work(client);
+    return await work(pool);
   } catch (error) {
     throw lost ? new UnreachableError(`The connection to ${shown} was lost: ${reasonOf(lost)}`) : error;
   } finally {
-    await client.end();
+    await pool.end();
   }
 }
 
+function openPool(databaseUrl: string): pg.Pool {
+  try {
+    return new pg.Pool({
+      connectionString: databaseUrl,
+      connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+      application_name: 'cyclone',
+      max: 2, // one for the work, one for the notifications that it causes
+    });
+  } catch (error) {
+    // A certificate that the URL names and that cannot be read, for example.
+    throw new UsageError(`The database URL cannot be used: ${reasonOf(error)}`);
+  }
+}
+
+/** Where the URL points to: no password, and no parameters either, which may hold one. */
 function withoutPassword(url: string): string {
   let parsed: URL;
   try {
@@ -48,7 +65,7 @@ function withoutPassword(url: string): string {
 }
 
 /** A refused connection to a name with several addresses is an AggregateError, whose own message is empty. */
-function reasonOf(error: unknown): string {
+export function reasonOf(error: unknown): string {
   if (error instanceof AggregateError) return error.errors.map(reasonOf).join('; ');
   return error instanceof Error ? error.message : String(error);
 }

@@ -1,0 +1,87 @@
+import { Argument, type Command } from 'commander';
+import { checkSchemaName } from '#cyclone/store/identifier.js';
+import { migrate, migrationSql, migrationStatus, type MigrationStatus } from '#cyclone/store/migrator.js';
+import { ExitCode, UsageError, type Globals } from '../command-line.js';
+import type { Shell } from '../shell.js';
+import { withPool } from '../database.js';
+import { writeFields } from '../output/rows.js';
+import { whole } from '../values.js';
+
+interface MigrateOptions extends Globals {
+  readonly status?: boolean;
+  readonly sql?: boolean;
+  readonly from: number;
+}
+
+/** `cyclone migrate`: brings the schema to the version of this package, or says how it stands. */
+export function addMigrate(program: Command, shell: Shell): void {
+  program
+    .command('migrate')
+    .description('create the schema or bring it to the version of this package')
+    .addArgument(
+      new Argument(
+        '[what]',
+        `up: do it; status: only compare, exit code ${ExitCode.checkFailed} when there is something to do; sql: print a script for psql`,
+      )
+        .choices(['up', 'status', 'sql'])
+        .default('up'),
+    )
+    .option('--status', 'the same as `migrate status`')
+    .option('--sql', 'the same as `migrate sql`')
+    .option('--from <version>', 'with sql: leave out what a schema of this version has already', whole, 0)
+    .action(async (argument: string, _own: unknown, command: Command) => {
+      const options = command.optsWithGlobals<MigrateOptions>();
+      checkSchemaName(options.schema, '--schema');
+      if (options.sql && options.status) throw new UsageError('--sql and --status exclude each other.');
+      const what = options.sql ? 'sql' : options.status ? 'status' : argument;
+      if (what === 'sql') process.stdout.write(await migrationSql(options.schema, { from: options.from }));
+      else if (what === 'status') await status(options, shell);
+      else await up(options, shell);
+    });
+}
+
+async function up(options: Globals, shell: Shell): Promise<void> {
+  const { schema } = options;
+  const result = await withPool(options, async (pool) => {
+    const client = await pool.connect();
+    try {
+      return await migrate(client, { schema, log: (message) => shell.say(message) });
+    } finally {
+      client.release();
+    }
+  });
+  if (result.applied.length === 0 && !result.functionsInstalled) shell.say('There is nothing to do.');
+  if (options.format === 'json') writeFields('json', {}, { json: result });
+  else process.stdout.write(`${result.version}\n`);
+}
+
+async function status(options: Globals, shell: Shell): Promise<void> {
+  const found = await withPool(options, async (pool) => {
+    const client = await pool.connect();
+    try {
+      return await migrationStatus(client, { schema: options.schema });
+    } finally {
+      client.release();
+    }
+  });
+  const { schema, version, required, pending, functionsCurrent, problem } = found;
+  writeFields(
+    options.format,
+    {
+      schema,
+      version: version ?? 'none',
+      'this package': required,
+      pending: pending.length > 0 ? pending.join(' ') : 'none',
+      functions: functionsState(found),
+    },
+    { json: { schema, version, required, pending, functionsCurrent, problem: problem?.message ?? null } },
+  );
+  if (problem) shell.say(problem.message);
+  if (problem || (!functionsCurrent && (version ?? 0) <= required)) shell.fail(ExitCode.checkFailed);
+}
+
+function functionsState({ version, functionsCurrent, required }: MigrationStatus): string {
+  if (functionsCurrent) return 'current';
+  if (version === null) return 'none';
+  return version > required ? 'of a newer version' : 'of another version: migrate replaces them';
+}

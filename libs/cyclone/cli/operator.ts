@@ -1,0 +1,55 @@
+import { hostname, userInfo } from 'node:os';
+import pg from 'pg';
+import type { ClientLogger } from '#cyclone/client/definitions.js';
+import { OperatorClient } from '#cyclone/client/operator-client.js';
+import { Connections } from '#cyclone/store/connections.js';
+import { Engine } from '#cyclone/store/engine.js';
+import { checkSchemaName } from '#cyclone/store/identifier.js';
+import { migrationStatus } from '#cyclone/store/migrator.js';
+import type { Globals } from './command-line.js';
+import { reasonOf, withPool } from './database.js';
+import { poolSource } from './pool-source.js';
+
+/** SQLSTATEs of a schema that is not there, or not that of this package. */
+const SCHEMA_IS_WRONG: ReadonlySet<unknown> = new Set(['42P01', '42883', '42703', '3F000']);
+
+/** Runs `work` with an operator client on the database and schema that the command line names. */
+export async function withOperator<T>(
+  globals: Globals,
+  logger: ClientLogger,
+  work: (operator: OperatorClient) => Promise<T>,
+): Promise<T> {
+  const { schema } = globals;
+  checkSchemaName(schema, '--schema');
+  return withPool(globals, async (pool) => {
+    // One-shot calls gain nothing from prepared statements, and a pooler may be between.
+    const connections = new Connections(poolSource(pool, pg), { preparedStatements: false });
+    const engine = new Engine(connections, schema, (what, error) => logger.warn(`${what}: ${reasonOf(error)}`));
+    try {
+      return await work(new OperatorClient(engine, logger));
+    } catch (error) {
+      if (!SCHEMA_IS_WRONG.has((error as { code?: unknown }).code)) throw error;
+      const client = await pool.connect();
+      try {
+        throw (await migrationStatus(client, { schema })).problem ?? error;
+      } finally {
+        client.release();
+      }
+    } finally {
+      await engine.notifier.close();
+    }
+  });
+}
+
+/** Who is at the keyboard, for the audit. */
+export function actorOf({ actor = process.env.CYCLONE_ACTOR }: Globals): string {
+  return actor || `${userName()}@${hostname()}`;
+}
+
+function userName(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    return 'unknown'; // a container may run under a user id without a name
+  }
+}
