@@ -20,6 +20,9 @@ create or replace view cyclone_v_steps as
          case when progress_generation = lease_generation then progress_note end as progress_note
   from cyclone_steps;
 
+-- Dead letters by cause. Only a discard pays for it, and its columns are null on the happy path.
+create index cyclone_steps_dead_letters on cyclone_steps (kind, error_kind, error_fingerprint, finished_at, run_id) where state = 'discarded';
+
 -- What operators did: written in the transaction that did it.
 create table cyclone_audit (
   id       bigint generated always as identity primary key,

@@ -36,10 +36,10 @@ begin
       union
       select w.id from unnest(v_walk) w(id)
     ) c
-    join cyclone_runs r on r.id = c.id and r.state = 'running';
-  for i in 0 .. coalesce(cardinality(v_runs) - 1, -1) / 100 loop
+   cross join lateral (select t.id from cyclone_runs t where t.id = c.id and t.state || '' = 'running' offset 0) r; -- by key (C1)
+  for i in 1 .. coalesce(cardinality(v_runs), 0) by 100 loop
     exit when clock_timestamp() > v_stop;
-    v_piece := v_runs[i * 100 + 1 : i * 100 + 100];
+    v_piece := v_runs[i : i + 99];
     v_seen := v_seen || v_piece;
     for run_id, workflow, problems in
       select p.run_id, p.workflow, p.problems from cyclone_run_problems(v_piece) p where p.stranded order by p.run_id

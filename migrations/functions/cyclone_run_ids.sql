@@ -23,7 +23,9 @@ declare
   v_to        timestamptz := (p_filter ->> 'createdTo')::timestamptz;
   v_lowest    bigint := 0;
   v_highest   bigint := 9223372036854775807;
-  v_few       bigint[];                              -- the only candidates; null: all runs
+  v_few       bigint[];                              -- the only candidates; null: not known
+  v_indexed   boolean := false;                      -- the indexes on states give the candidates
+  v_open      bigint[] := '{}';                      -- runs with open steps
   v_at        bigint;
   v_piece     int := greatest(2 * p_limit, 100);
   v_left      int := p_scan;
@@ -48,31 +50,29 @@ begin
   elsif v_tags is not null then
     v_few := array(select r.id from cyclone_runs r where r.tags @> v_tags limit c_few + 1);
   end if;
-  if (v_few is null or cardinality(v_few) > c_few) and not 'completed' = any(v_states) then
-    v_few := array(
-      (select r.id from cyclone_runs r where r.failed_at is not null and 'failed' = any(v_states) limit c_few + 1)
-      union all
-      (select r.id from cyclone_runs r where r.cancelled_at is not null and 'cancelled' = any(v_states) limit c_few + 1)
-      union all
-      (select r.id from cyclone_runs r where r.paused_at is not null and 'paused' = any(v_states) limit c_few + 1)
-      union all
-      (select s.run_id from cyclone_steps s where s.state = 'available' and 'running' = any(v_states) limit c_few + 1)
-      union all
-      (select s.run_id from cyclone_steps s where s.state = 'running' and 'running' = any(v_states) limit c_few + 1)
-      union all
-      (select s.run_id from cyclone_steps s
-        where s.state in ('pending', 'waiting_timer', 'waiting_signal', 'waiting_child', 'paused') and 'running' = any(v_states) limit c_few + 1)
-      union all
-      (select f.run_id from cyclone_stranded_runs f where 'running' = any(v_states) limit c_few + 1)
-    );
-  end if;
   if cardinality(v_few) > c_few then
     v_few := null;
-  elsif v_few is not null then
-    v_few := array(select distinct f.id from unnest(v_few) f(id));
+  end if;
+  if v_few is null and v_states <@ '{running,paused,failed,cancelled}' then
+    -- The indexes on failed and cancelled runs are read as a whole for each page: quick until they are very large.
+    v_indexed := coalesce((select sum(c.reltuples) from pg_class c
+                            where c.oid in (to_regclass('cyclone_runs_failed'), to_regclass('cyclone_runs_cancelled'))) < 100000, false);
+    if v_indexed and 'running' = any(v_states) then
+      v_open := array(
+        (select s.run_id from cyclone_steps s where s.state = 'available' limit c_few + 1)
+        union all
+        (select s.run_id from cyclone_steps s where s.state = 'running' limit c_few + 1)
+        union all
+        (select s.run_id from cyclone_steps s
+          where s.state in ('pending', 'waiting_timer', 'waiting_signal', 'waiting_child', 'paused') limit c_few + 1)
+        union all
+        (select f.run_id from cyclone_stranded_runs f limit c_few + 1)
+      );
+      v_indexed := cardinality(v_open) <= c_few;
+    end if;
   end if;
   -- An hour of slack, see cyclone_run_id_at; in a small table nothing is gained.
-  if (v_from is not null or v_to is not null) and v_few is null and (select max(r.id) - min(r.id) from cyclone_runs r) > 100000 then
+  if (v_from is not null or v_to is not null) and v_few is null and not v_indexed and (select max(r.id) - min(r.id) from cyclone_runs r) > 100000 then
     v_lowest := coalesce(cyclone_run_id_at(v_from - interval '1 hour'), v_lowest);
     v_highest := coalesce(cyclone_run_id_at(v_to + interval '1 hour'), v_highest);
   end if;
@@ -82,13 +82,27 @@ begin
   while not ended and v_left > 0 and cardinality(v_found) < p_limit loop
     v_piece := least(v_piece, v_left);
     with piece as materialized (
-      (select r.id from cyclone_runs r where v_few is null and p_descending and r.id < v_at and r.id >= v_lowest order by r.id desc limit v_piece)
+      (select r.id from cyclone_runs r
+        where v_few is null and not v_indexed and p_descending and r.id < v_at and r.id >= v_lowest order by r.id desc limit v_piece)
       union all
-      (select r.id from cyclone_runs r where v_few is null and not p_descending and r.id > v_at and r.id < v_highest order by r.id limit v_piece)
+      (select r.id from cyclone_runs r
+        where v_few is null and not v_indexed and not p_descending and r.id > v_at and r.id < v_highest order by r.id limit v_piece)
       union all
-      (select f.id from unnest(v_few) f(id) where p_descending and f.id < v_at order by f.id desc limit v_piece)
-      union all
-      (select f.id from unnest(v_few) f(id) where not p_descending and f.id > v_at order by f.id limit v_piece)
+      (select f.id
+         from (
+           select u.id from unnest(v_few) u(id)
+           union
+           select u.id from unnest(v_open) u(id) where v_indexed
+           union all
+           select r.id from cyclone_runs r where v_indexed and r.failed_at is not null and 'failed' = any(v_states)
+           union all
+           select r.id from cyclone_runs r where v_indexed and r.cancelled_at is not null and 'cancelled' = any(v_states)
+           union all
+           select r.id from cyclone_runs r where v_indexed and r.paused_at is not null and 'paused' = any(v_states) and not 'running' = any(v_states)
+         ) f
+        where case when p_descending then f.id < v_at else f.id > v_at end
+        order by case when p_descending then -f.id else f.id end
+        limit v_piece)
     )
     select array_agg(r.id order by case when p_descending then -r.id else r.id end), count(*), case when p_descending then min(p.id) else max(p.id) end
       into v_hits, v_seen, v_last

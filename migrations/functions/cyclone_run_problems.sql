@@ -5,6 +5,7 @@ create or replace function cyclone_run_problems(p_runs bigint[]) returns table (
 language plpgsql stable
 set search_path from current
 set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 begin

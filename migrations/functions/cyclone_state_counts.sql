@@ -4,13 +4,14 @@ create or replace function cyclone_state_counts(p_cap int) returns table (entity
 language plpgsql stable
 set search_path from current
 set enable_seqscan = off
+set enable_bitmapscan = off
 set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
   v_paused bigint := (select count(*) from cyclone_runs r where r.paused_at is not null);
   v_window int := 10 * p_cap;                        -- rows that a state without an index of its own is looked for in
-  v_few    int := greatest(p_cap / 4, 100);          -- runs in which cancelled steps are looked for
+  v_few    int := greatest(p_cap / 20, 100);         -- runs in which cancelled steps are looked for
 begin
   return query
   select 'run', c.state, least(c.n, p_cap), c.n > p_cap

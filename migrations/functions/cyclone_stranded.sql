@@ -35,7 +35,7 @@ begin
     ended := v_seen < v_step and (v_runs is null or cardinality(v_runs) < 100);
     v_left := v_left - v_seen;
     v_at := coalesce(v_last, v_at);
-    for run_id, workflow, stranded, problems in select p.* from cyclone_run_problems(v_runs) p order by p.run_id loop
+    for run_id, workflow, stranded, problems in select p.* from cyclone_run_problems(v_runs) p where v_runs is not null order by p.run_id loop
       return next;
       v_found := v_found + 1;
       if v_found >= p_limit then

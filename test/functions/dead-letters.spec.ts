@@ -155,7 +155,7 @@ describe('the groups of dead letters', () => {
     expect(await store.groups(sessionOf(db), { kind: 'none' }, 100)).toEqual([]);
   });
 
-  it('say when a kind has more than were counted', async () => {
+  it('say when they have more than were counted', async () => {
     for (let i = 0; i < 4; i++) await dead(`n${i}`);
     await dead('m', { kind: 'mail' });
     const groups = await store.groups(sessionOf(db), {}, 3);
@@ -164,6 +164,16 @@ describe('the groups of dead letters', () => {
       ['mail', 1, false],
     ]);
     expect(groups[0]?.example.node).toBe('n3');
+  });
+
+  it('without a fingerprint are one group for each error_kind', async () => {
+    await db.submit({ a: { kind: 'x' }, b: { kind: 'x' }, c: ['a'] }, { deadlineMs: 1 });
+    await database.moveClock(1_000);
+    await db.deadlines();
+    expect(await store.groups(sessionOf(db), {}, 100)).toMatchObject([
+      { kind: 'x', errorKind: 'deadline', fingerprint: null, steps: 2, runs: 1, example: { node: 'b' } },
+      { kind: 'work', errorKind: 'deadline', fingerprint: null, steps: 1, runs: 1 },
+    ]);
   });
 
   it('forget what was reopened, and take only what is young enough', async () => {

@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import { OperationsStore, type PurgeBatch, type PurgeRequest } from '#cyclone/store/operations-store.js';
 import { EngineDatabase, told, type EngineSession, type TestNode } from '../support/engine-sql.js';
 import { Gates } from '../support/gate.js';
@@ -192,6 +193,32 @@ describe('a purge', () => {
     await retry.result;
     expect((await purge({ olderThanMs: 0 })).runs).toBe(0);
     expect(await db.states(run)).toBe('running: a=available');
+  });
+
+  it('looks again after it has locked: a run that was reopened in between stays (C2)', async () => {
+    const run = await db.submit({ a: [] });
+    await db.failForGood(await db.claimOne());
+    // The purge computes ages while it reads its candidates; for this age it stops there.
+    const original = await readFile('migrations/functions/cyclone_ms.sql', 'utf8');
+    await db.client
+      .query(`create or replace function cyclone_ms(p_ms bigint) returns interval language plpgsql volatile as $$
+      begin
+        if p_ms = 4711 then perform pg_advisory_lock_shared(4711); perform pg_advisory_unlock_shared(4711); end if;
+        return p_ms * interval '1 millisecond';
+      end $$`);
+    try {
+      await database.moveClock(60_000);
+      const [keeper, purger] = [await database.open(), await database.open()];
+      const gates = await Gates.install(database);
+      await keeper.query('select pg_advisory_lock(4711)');
+      const purging = await gates.park(purger, purge({ olderThanMs: 4711 }, purger));
+      await db.retry(run);
+      await keeper.query('select pg_advisory_unlock(4711)');
+      expect(await purging.result).toMatchObject({ runs: 0, ended: true });
+      expect(await db.states(run)).toBe('running: a=available');
+    } finally {
+      await db.client.query(original);
+    }
   });
 
   it('names a run that the application still refers to, and purges the others', async () => {

@@ -157,8 +157,9 @@ describe('the check for stranded runs', () => {
   });
 
   it('goes round all runs in small pieces, and remembers what it found until it is mended', async () => {
-    const hidden = await db.submit({ a: [] });
-    await byHand(`update cyclone_steps set state = 'completed', finished_at = now()`);
+    await db.submitMany(Array.from({ length: 10 }, () => ({ x: [] })));
+    const hidden = await db.submit({ a: { kind: 'lost' } });
+    await byHand(`update cyclone_steps set state = 'completed', finished_at = now() where node = 'a'`);
     await db.submitMany(Array.from({ length: 30 }, () => ({ x: [] })));
     await db.flush(await db.claim());
     const small = async () => (await store.checkStranded(sessionOf(db), 3)).map(({ runId }) => runId);

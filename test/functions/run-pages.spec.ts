@@ -152,6 +152,18 @@ describe('a page of runs', () => {
     ]);
   });
 
+  it('says how far it came, for whoever calls the function itself', async () => {
+    const runs = await db.submitMany(Array.from({ length: 5 }, () => ({ a: [] })));
+    const call = (limit: number, after: string | null) => db.call('cyclone_run_ids', '{}', after, false, limit, 100);
+    const row = { id: null, walked_to: null, ended: false };
+    expect(await call(2, null)).toEqual([
+      { ...row, id: runs[0] },
+      { ...row, id: runs[1] },
+      { ...row, walked_to: runs[1] },
+    ]);
+    expect((await call(9, runs[3]!)).at(-1)).toEqual({ id: null, walked_to: runs[4], ended: true });
+  });
+
   it('finds the runs of a time in a large table by bisection', async () => {
     await db.query('set session_replication_role = replica');
     await db.query(

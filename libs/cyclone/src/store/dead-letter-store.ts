@@ -2,6 +2,9 @@ import type { ErrorKind, RunState } from '../model/states.js';
 import { quoteIdentifier } from './identifier.js';
 import { statement, type Session, type Statement } from './session.js';
 
+/** Dead letters of one group are counted up to this many; cyclone_v_dlq counts them all. */
+export const GROUP_COUNT_CAP = 500;
+
 /** Which discarded steps are meant (R24). */
 export interface ExhaustedFilter {
   readonly kind?: string;
@@ -52,7 +55,7 @@ export interface DeadLetterGroup {
   readonly fingerprint: string | null;
   readonly steps: number;
   readonly runs: number;
-  /** Whether its kind has older dead letters that were not counted. */
+  /** Whether it has older dead letters that were not counted. */
   readonly capped: boolean;
   readonly oldest: string;
   readonly newest: string;
@@ -131,11 +134,11 @@ export class DeadLetterStore {
     };
   }
 
-  /** Dead letters by kind, error kind and fingerprint, the largest group first; the newest `cap` of each kind are counted. */
+  /** Dead letters by kind, error kind and fingerprint, the largest group first; a group is counted up to `cap` steps. */
   async groups(
     session: Session,
     filter: Pick<ExhaustedFilter, 'kind' | 'sinceMs'>,
-    cap: number,
+    cap: number = GROUP_COUNT_CAP,
   ): Promise<DeadLetterGroup[]> {
     const rows = await session.rows(this.grouped, [filter.kind ?? null, filter.sinceMs ?? null, cap]);
     return rows.map((row) => ({

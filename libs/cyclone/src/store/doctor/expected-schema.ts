@@ -76,6 +76,7 @@ export const EXPECTED_INDEXES: readonly string[] = [
   'cyclone_runs_tags',
   'cyclone_schema_version_pkey',
   'cyclone_steps_claim',
+  'cyclone_steps_dead_letters',
   'cyclone_steps_discarded',
   'cyclone_steps_parked',
   'cyclone_steps_pkey',
