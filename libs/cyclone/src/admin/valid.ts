@@ -1,5 +1,6 @@
 import { ValidationPipe, type ArgumentMetadata } from '@nestjs/common';
 import type { Type } from '../model/options.js';
+import { fieldsOf } from './field.js';
 import { RefusedRequest } from './problem.js';
 
 interface PropertyError {
@@ -28,15 +29,18 @@ export async function valid<T extends object>(
   if (typeof value !== 'object' || Array.isArray(value)) throw refusal([`the ${where} must be an object`]);
   // A copy of its own properties: parsers of query strings give objects without a prototype.
   const copy = { ...value };
-  if (!dto) {
-    const names = Object.keys(copy);
-    if (names.length > 0) throw refusal(names.map((name) => `property ${name.slice(0, 100)} should not exist`));
-    return copy as T;
+  // Before the pipe, which drops names like __proto__ and constructor without a word.
+  const known = dto ? fieldsOf(dto).map(({ name }) => name) : [];
+  const unknown = Object.keys(copy).filter((name) => !known.includes(name));
+  if (unknown.length > 0) {
+    const names = known.length === 0 ? 'nothing' : known.join(', ');
+    throw refusal(unknown.map((name) => `"${name.slice(0, 100)}" is not known, the ${where} may have: ${names}`));
   }
+  if (!dto) return copy as T;
   return (await pipe.transform(copy, { type: where, metatype: dto } satisfies ArgumentMetadata)) as T;
 }
 
 function refusal(problems: readonly string[]): RefusedRequest {
-  const shown = problems.slice(0, 20);
+  const shown = problems.slice(0, 10);
   return new RefusedRequest('CYCLONE_INVALID_REQUEST', `${shown.join('; ')}.`, shown);
 }
