@@ -44,7 +44,10 @@ function programOf(shell: Shell): Command {
     .showHelpAfterError('(add --help for the usage)')
     .addHelpText('after', EPILOGUE)
     .exitOverride()
-    .configureOutput({ writeErr: (text) => shell.say(text.trimEnd()) });
+    .configureOutput({
+      writeErr: (text) => shell.say(text.trimEnd()),
+      outputError: (text, write) => write(text.replace(/^error: /, 'cyclone: ')),
+    });
   addRuns(program, shell);
   addSteps(program, shell);
   addChanges(program, shell);

@@ -203,7 +203,7 @@ function checkRunsFilter(filter: RunsFilter): RunFilter {
     ...(workflows === undefined ? {} : { workflows: checkTexts('workflows', workflows) }),
     ...(tags === undefined ? {} : { tags: checkTags(tags) }),
     ...(onceKey === undefined ? {} : { onceKey: checkText('onceKey', onceKey) }),
-    ...(parent === undefined ? {} : { parent: checkRunId(parent) }),
+    ...(parent === undefined ? {} : { parent: checkParent(parent) }),
     ...(createdFrom === undefined ? {} : { createdFrom: checkTime('createdFrom', createdFrom) }),
     ...(createdTo === undefined ? {} : { createdTo: checkTime('createdTo', createdTo) }),
   };
@@ -231,6 +231,11 @@ function checkTags(tags: unknown): Record<string, string> {
   return Object.fromEntries(entries.toSorted()) as Record<string, string>;
 }
 
+function checkParent(parent: unknown): string {
+  if (typeof parent !== 'string' || !isId(parent)) throw new InvalidOptionError('parent', 'must be the id of a run.');
+  return parent;
+}
+
 /** A time that Postgres and JavaScript read in the same way. */
 function checkTime(option: string, value: unknown): string {
   if (value instanceof Date && !Number.isNaN(value.getTime())) return value.toISOString();
@@ -244,9 +249,11 @@ function checkTime(option: string, value: unknown): string {
   return text.includes('T') ? text : `${text}T00:00:00Z`;
 }
 
+const isId = (text: string): boolean => /^\d{1,19}$/.test(text) && BigInt(text) <= LARGEST_ID;
+
 /** A key of a cursor that has to be an id. Nobody but a forger brings another one. */
 function checkPosition(id: string | undefined): string {
-  if (id === undefined || !/^\d{1,19}$/.test(id) || BigInt(id) > LARGEST_ID) {
+  if (id === undefined || !isId(id)) {
     throw new InvalidOptionError('cursor', 'must be one that a page of this list gave.');
   }
   return id;
