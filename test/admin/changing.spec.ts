@@ -146,7 +146,7 @@ describe('a change of one run', () => {
     ['retry-all', { additional_attempts: 1_000_001 }],
     ['retry-all', '{"__proto__":{"polluted":true}}'],
     ['retry-all', '{"constructor":{"prototype":{"polluted":true}}}'],
-  ])('is refused for %s with the body %j', async (action, body) => {
+  ])('is refused for %s with a body that it does not take (%#)', async (action, body) => {
     const id = await app.later();
     const { status } = await app.post(`/runs/${id}/${action}`, body);
     expect(status).toBe(400);

@@ -26,8 +26,8 @@ function welcome(url: string, postgres: Postgres, { adminToken }: Settings): str
     lines: [{ productId: '11', unitPrice: '14.00', quantity: 12, discount: '0.05' }],
   };
   const admin = adminToken
-    ? `curl -s ${host}/admin/runs -H "Authorization: Bearer $ADMIN_TOKEN"`
-    : 'closed; set ADMIN_TOKEN to open /admin/runs';
+    ? `curl -s ${host}/admin/api/v1/runs -H "Authorization: Bearer $ADMIN_TOKEN"`
+    : 'closed; set ADMIN_TOKEN to open /admin/api/v1/runs';
   return `
   Application  ${host}
   PostgreSQL   ${postgres.describe()}
