@@ -46,10 +46,10 @@ jest.setTimeout(180_000); // each starts processes that load all of Nest, beside
 
 describe('npm run demo', () => {
   it('loses and duplicates nothing while workers are killed', async () => {
-    const child = demo(['--orders', '60', '--kills', '2'], { TMPDIR: folder });
+    const child = demo(['--orders', '40', '--kills', '2'], { TMPDIR: folder });
     expect(await child.ended).toBe(0);
     const result = lastLineOf(child);
-    expect(result).toMatchObject({ orders: 60, runsCompleted: 60, ledgerRows: 60, kills: 2, lost: 0, duplicated: 0 });
+    expect(result).toMatchObject({ orders: 40, runsCompleted: 40, ledgerRows: 40, kills: 2, lost: 0, duplicated: 0 });
     expect(result.ledgerTotal).toBe(result.expectedTotal);
     expect(result.ledgerTotal).toMatch(/^\d+(\.\d+)?$/);
     expect(result.reclaims).toBeGreaterThan(0);

@@ -6,7 +6,6 @@ import { resolve } from 'node:path';
 import { generateOrders } from './generate-orders.js';
 import { parseOptions, USAGE, type DemoOptions } from './options.js';
 import { readOrders, type OrdersFile } from './read-orders.js';
-import { runDemo } from './run-demo.js';
 import { isPerfect, printTally } from './tally.js';
 
 const SHOWN_PROBLEMS = 20;
@@ -29,6 +28,8 @@ async function main(options: DemoOptions): Promise<void> {
   const interruption = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => interruption.abort());
 
+  // Nest and TypeORM take their time to load: only now, so that a wrong option is told at once.
+  const { runDemo } = await import('./run-demo.js');
   const tally = await runDemo(orders, options.kills, interruption.signal);
   if (!tally) {
     console.log('Stopped.');
