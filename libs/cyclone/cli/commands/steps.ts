@@ -6,6 +6,7 @@ import { UsageError } from '../command-line.js';
 import { operate, type Shell } from '../shell.js';
 import { writePages } from '../output/pages.js';
 import { RowWriter, time, writeFields, type Listing } from '../output/rows.js';
+import { writeTarget } from '../targets.js';
 import { several, whole } from '../values.js';
 
 interface StepsOptions {
@@ -84,5 +85,5 @@ const STEPS: Listing<StepRecord> = {
     { title: 'REASON', value: ({ error_kind }) => error_kind },
     { title: 'ERROR', value: ({ error }) => error },
   ],
-  id: ({ run_id, node }) => `${run_id} ${node}`,
+  id: ({ run_id, node }) => writeTarget(run_id, node),
 };
