@@ -170,9 +170,11 @@ export class Fixture {
     }
   }
 
-  /** Resolves when nothing is left to do. */
+  /** Resolves when nothing is left to do, and the workers have read the answers that say so. */
   async idle(): Promise<void> {
     await this.until(`select not exists (select 1 from cyclone_runs where state in ('running', 'paused'))`);
+    const workers = [this, ...this.others].flatMap((fixture) => fixture.workers);
+    while (workers.some((worker) => worker.health().running > 0)) await sleep(5);
   }
 
   /** The types of a step's events, in order. */
