@@ -45,10 +45,10 @@ describe('named statements that the server no longer accepts (C15, S51)', () => 
     ['forgotten by the session', 'deallocate all'],
     ['known to it by the same name already', undefined],
   ])('and are %s do not stop a worker', async (_, sql) => {
-    let sabotages = 20;
+    let sabotages = 2; // one for each lane: what has failed once is not prepared again
     fixture = await Fixture.open({
       observer: async (call, phase, client) => {
-        if (phase !== 'before' || !call.startsWith('cyclone_') || sabotages === 0) return;
+        if (phase !== 'before' || !call.startsWith('cyclone_') || sabotages === 0 || !hasPrepared(client)) return;
         sabotages--;
         if (sql) await client.query({ text: sql });
         else forget(client);
@@ -63,8 +63,15 @@ describe('named statements that the server no longer accepts (C15, S51)', () => 
   });
 });
 
+interface DriverClient {
+  readonly connection: { parsedStatements: Record<string, string> };
+}
+
+function hasPrepared(client: RawClient): boolean {
+  return Object.keys((client as unknown as DriverClient).connection.parsedStatements).length > 0;
+}
+
 /** Makes the driver believe that it has prepared nothing on this connection: it prepares again, and the server knows the name. */
 function forget(client: RawClient): void {
-  const { connection } = client as unknown as { connection: { parsedStatements: Record<string, string> } };
-  connection.parsedStatements = {};
+  (client as unknown as DriverClient).connection.parsedStatements = {};
 }
