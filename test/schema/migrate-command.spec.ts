@@ -1,26 +1,7 @@
-import { execFile } from 'node:child_process';
-import { join } from 'node:path';
 import pg from 'pg';
 import { SCHEMA_VERSION } from '#cyclone/store/migrator.js';
+import { cyclone } from '../cli/command.js';
 import { createDatabase, type TestDatabase } from '../support/postgres.js';
-import { ROOT } from '../structure/source-files.js';
-
-const COMMAND = join(ROOT, 'libs/cyclone/dist/cli/main.js');
-
-interface Outcome {
-  code: number;
-  stdout: string;
-  stderr: string;
-}
-
-function cyclone(args: string[], env: Record<string, string> = {}): Promise<Outcome> {
-  const { DATABASE_URL: _unset, ...rest } = process.env;
-  return new Promise((resolve) => {
-    execFile(process.execPath, [COMMAND, ...args], { env: { ...rest, ...env } }, (error, stdout, stderr) => {
-      resolve({ code: error ? Number(error.code) : 0, stdout, stderr });
-    });
-  });
-}
 
 describe('cyclone migrate', () => {
   let database: TestDatabase;
@@ -41,32 +22,42 @@ describe('cyclone migrate', () => {
   });
 
   it('tells with its exit code whether there is something to do', async () => {
-    const env = { DATABASE_URL: database.url };
-    const before = await cyclone(['migrate', '--status', '--schema', 'my-Schema'], env);
-    expect(before.code).toBe(1);
-    expect(before.stdout).toContain('pending      0001_tables 0002_views');
+    const { url } = database;
+    const before = await cyclone(['migrate', 'status', '--schema', 'my-Schema'], { url });
+    expect(before.code).toBe(6);
+    expect(before.stdout).toContain('pending       0001_tables 0002_views');
     expect(before.stderr).toContain('npx cyclone migrate --schema my-Schema');
-    expect((await cyclone(['migrate', '--schema', 'my-Schema'], env)).code).toBe(0);
-    expect(await cyclone(['migrate', '--status', '--schema', 'my-Schema'], env)).toMatchObject({ code: 0, stderr: '' });
+    expect((await cyclone(['migrate', '--schema', 'my-Schema'], { url })).code).toBe(0);
+    expect(await cyclone(['migrate', '--status', '--schema', 'my-Schema'], { url })).toMatchObject({
+      code: 0,
+      stderr: '',
+    });
+    const { stdout } = await cyclone(['migrate', 'status', '--format', 'json', '--schema', 'my-Schema'], { url });
+    expect(JSON.parse(stdout)).toMatchObject({
+      version: SCHEMA_VERSION,
+      pending: [],
+      functionsCurrent: true,
+      problem: null,
+    });
   });
 
   it('prints a script that an administrator can run', async () => {
-    const { code, stdout, stderr } = await cyclone(['migrate', '--sql', '--schema', "o'brien"]);
+    const { code, stdout, stderr } = await cyclone(['migrate', 'sql', '--schema', "o'brien"]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     const client = new pg.Client({ connectionString: database.url });
     await client.connect();
     await client.query(stdout);
     await client.end();
-    expect((await cyclone(['migrate', '--status', '--schema', "o'brien"], { DATABASE_URL: database.url })).code).toBe(
-      0,
-    );
+    const rest = await cyclone(['migrate', '--sql', '--from', String(SCHEMA_VERSION)]);
+    expect(rest.stdout).not.toContain('create table cyclone_runs');
+    expect((await cyclone(['migrate', 'status', '--schema', "o'brien"], { url: database.url })).code).toBe(0);
   });
 
   it('never shows the password, whatever goes wrong', async () => {
     const wrong = new URL(database.url);
     wrong.password = 's3cret';
     wrong.pathname = '/nowhere';
-    const unknown = await cyclone(['migrate'], { DATABASE_URL: wrong.href });
+    const unknown = await cyclone(['migrate'], { url: wrong.href });
     expect(unknown).toMatchObject({ code: 3, stdout: '' });
     expect(unknown.stderr).toContain('"nowhere" does not exist');
     wrong.port = '1';
@@ -81,9 +72,9 @@ describe('cyclone migrate', () => {
 
 describe('a wrong command line', () => {
   it.each([
-    [[], 'A command is missing'],
-    [['toString'], 'There is no command "toString"'],
-    [['migrate', 'now'], 'takes no argument'],
+    [[], 'Usage: cyclone'],
+    [['toString'], "unknown command 'toString'"],
+    [['migrate', 'now'], 'Allowed choices are up, status, sql'],
     [['migrate', '--fast'], '--fast'],
     [['migrate', '--sql', '--status'], 'exclude each other'],
     [['migrate'], 'No database'],
@@ -98,6 +89,6 @@ describe('a wrong command line', () => {
   it('cyclone --help shows the usage on stdout', async () => {
     const { code, stdout } = await cyclone(['--help']);
     expect(code).toBe(0);
-    expect(stdout).toContain('migrate --status');
+    expect(stdout).toContain('migrate [options] [what]');
   });
 });
