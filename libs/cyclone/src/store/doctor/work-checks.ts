@@ -62,8 +62,7 @@ const checkWorkers: WorkCheck = async ({ session, inspection }) => {
       check: 'workers',
       level: 'warning',
       message: `Dead workers: ${listed(dead.map(({ id, lastSeenAt }) => `${id} (last seen ${lastSeenAt})`))}.`,
-      advice:
-        'Their steps are reclaimed when their leases expire. Find out why they ended; they are forgotten after a day.',
+      advice: 'Their steps are reclaimed when their leases expire. Find out why they ended.',
     });
   }
   if (live === 0) {
