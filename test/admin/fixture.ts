@@ -1,6 +1,7 @@
 import 'reflect-metadata';
 import {
   Injectable,
+  Module,
   UnauthorizedException,
   type CanActivate,
   type ExecutionContext,
@@ -71,6 +72,10 @@ const ROLES: Readonly<Record<string, Access>> = {
   pauser: ['read', 'run:pause'],
   auditor: ['audit:read'],
 };
+
+/** The root module of every application here: what it has, it gets when it is started. */
+@Module({})
+export class RootModule {}
 
 /** What the role of a request may do; nobody else may do anything. */
 export const accessByRole = ({ user }: AdminRequest): Access => ROLES[(user as { role: string }).role] ?? 'none';
@@ -145,7 +150,8 @@ export class AdminApplication {
   async order(value: unknown = 1, end: RunState = 'completed'): Promise<string> {
     charging.failure = end === 'failed' ? 'declined' : null;
     const run = await this.app.get(WorkflowClient).submit(Order, { value });
-    expect(await run.wait({ timeout: '20s' })).toBe(end);
+    const state = await run.wait({ timeout: '20s' });
+    if (state !== end) throw new Error(`The order was to be ${end}, and is ${state}.`);
     return run.id;
   }
 
@@ -178,9 +184,8 @@ export class AdminFixture {
 
   async start(options: StartOptions = {}): Promise<AdminApplication> {
     const { admin = GUARDED, cyclone = {}, platform = 'express', imports, providers = [], configure } = options;
-    class Root {}
     const root = {
-      module: Root,
+      module: RootModule,
       imports: imports ?? [
         this.typeorm(),
         CycloneModule.forRoot({ migrationsRun: true, ...cyclone }),

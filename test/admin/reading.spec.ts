@@ -215,8 +215,8 @@ describe('a list', () => {
     const audit = await pages(`/audit?run_id=${id}&limit=2`);
     expect(audit.map(({ action }) => action)).toEqual(['cancel', 'resume', 'pause', 'resume', 'pause']);
     expect(await pages(`/audit?run_id=${id}&action=cancel&actor=admin@example.com`)).toEqual([audit[0]]);
-    const steps = await pages(`/runs/${id}/steps?limit=1&state=cancelled`);
-    expect(steps.map(({ node }) => node)).toEqual(['charge', 'finish', 'prepare']);
+    const cancelled = await pages(`/runs/${id}/steps?limit=1&state=cancelled`);
+    expect(cancelled.map(({ node }) => node)).toEqual(['charge', 'finish', 'prepare']);
   });
 
   it('knows workers, kinds, what is wrong, and what stands where', async () => {

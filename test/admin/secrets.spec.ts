@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import {
-  Step,
+  Action,
   StepContext,
   Workflow,
   WorkflowClient,
@@ -17,7 +17,7 @@ const CANARY = 'canary-5f1d07';
 @Injectable()
 class Leaky {
   /** A query that Postgres refuses with a message which quotes its parameter. */
-  @Step({ retry: { maxAttempts: 2, backoff: { type: 'fixed', delay: 1 } } })
+  @Action({ retry: { maxAttempts: 2, backoff: { type: 'fixed', delay: 1 } } })
   async query(card: string, ctx: StepContext): Promise<void> {
     const tx = await ctx.completionTx();
     await tx.query('select $1::int', [card]);
@@ -28,7 +28,7 @@ const leaky = stepsOf(Leaky);
 @Workflow({ name: 'leak' })
 class Leak implements WorkflowDefinition<string, void> {
   define(b: WorkflowBuilder, card: string): void {
-    b.step(leaky.query, lit(card));
+    b.action(leaky.query, lit(card));
   }
 }
 

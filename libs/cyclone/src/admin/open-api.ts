@@ -92,12 +92,7 @@ function bodySchema(body: Type<object> | undefined): Schema {
 }
 
 function statusesOf(path: string, mutation: boolean): number[] {
-  return [
-    ...[400, 401, 403],
-    ...(path.includes(':') ? [404] : []),
-    ...(mutation ? [405, 409, 415] : []),
-    ...[500, 503],
-  ];
+  return [400, 401, 403, ...(path.includes(':') ? [404] : []), ...(mutation ? [405, 409, 415] : []), 500, 503];
 }
 
 function problemResponse(): Json {

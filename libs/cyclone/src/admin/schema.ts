@@ -25,7 +25,7 @@ export const flag: Schema = { type: 'boolean' };
 export const anything: Schema = {};
 export const time: Schema = { type: 'string', format: 'date-time' };
 /** A bigint of the database: JavaScript would round a JSON number of this size (S62). */
-export const id: Schema = { type: 'string', pattern: '^[0-9]+$' };
+export const idText: Schema = { type: 'string', pattern: '^[0-9]+$' };
 
 export const oneOf = (values: readonly string[]): Schema => ({ type: 'string', enum: values });
 export const listOf = (items: Schema): Schema => ({ type: 'array', items });

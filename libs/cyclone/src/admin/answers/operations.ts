@@ -2,7 +2,7 @@ import { ERROR_KINDS, RUN_STATES, STEP_STATES } from '../../model/states.js';
 import {
   anything,
   flag,
-  id,
+  idText,
   integer,
   listOf,
   mapOf,
@@ -15,7 +15,7 @@ import {
 } from '../schema.js';
 
 export const DEAD_LETTER: Schema = object({
-  run_id: id,
+  run_id: idText,
   node: text,
   discarded_at: time,
   kind: text,
@@ -28,7 +28,7 @@ export const DEAD_LETTER: Schema = object({
   contained: flag,
   workflow: text,
   run_state: oneOf(RUN_STATES),
-  root_run_id: { ...id, description: 'The run that a retry reopens: this one, or the root of a child run.' },
+  root_run_id: { ...idText, description: 'The run that a retry reopens: this one, or the root of a child run.' },
   root_state: oneOf(RUN_STATES),
 });
 
@@ -41,7 +41,7 @@ export const DEAD_LETTER_GROUP: Schema = object({
   capped: { ...flag, description: 'The kind has older dead letters that were not counted.' },
   oldest: time,
   newest: time,
-  example: object({ run_id: id, node: text, error: nullable(text) }),
+  example: object({ run_id: idText, node: text, error: nullable(text) }),
 });
 
 export const KIND: Schema = object({
@@ -102,7 +102,7 @@ export const STATS: Schema = object({
 });
 
 export const STRANDED_RUN: Schema = object({
-  run_id: id,
+  run_id: idText,
   workflow: text,
   stranded: { ...flag, description: 'false: its counters are wrong, but something in it is still active.' },
   problems: listOf(text),
@@ -116,11 +116,11 @@ export const FINDING: Schema = object({
 });
 
 export const AUDIT_ENTRY: Schema = object({
-  id,
+  id: idText,
   at: time,
   actor: text,
   action: text,
-  run_id: nullable(id),
+  run_id: nullable(idText),
   node: nullable(text),
   reason: nullable(text),
   affected: { ...integer, description: 'Steps of the run, or runs when there is no run_id.' },

@@ -1,17 +1,17 @@
 import { RUN_STATES } from '../../model/states.js';
 import type { RunRecord } from '../../store/run-store.js';
 import { snake } from '../json.js';
-import { id, integer, listOf, mapOf, nullable, object, oneOf, ref, text, time, type Schema } from '../schema.js';
+import { idText, integer, listOf, mapOf, nullable, object, oneOf, ref, text, time, type Schema } from '../schema.js';
 
 /** A run, every column of cyclone_v_runs that an operator needs. */
 export const RUN: Schema = object({
-  id,
+  id: idText,
   workflow: text,
   state: oneOf(RUN_STATES),
   open_steps: integer,
   result_node: nullable(text),
   once_key: nullable(text),
-  parent_run_id: nullable(id),
+  parent_run_id: nullable(idText),
   parent_node: nullable(text),
   tags: nullable(mapOf(text)),
   created_at: time,

@@ -6,7 +6,7 @@ import { deepSnake, pick } from '../json.js';
 import {
   anything,
   flag,
-  id,
+  idText,
   integer,
   listOf,
   mapOf,
@@ -20,7 +20,7 @@ import {
 } from '../schema.js';
 
 const STEP_COLUMNS = {
-  run_id: id,
+  run_id: idText,
   node: text,
   node_type: oneOf(NODE_TYPES),
   kind: text,
@@ -72,7 +72,7 @@ const PAYLOAD: Schema = object({
 });
 
 export const STEP_PAYLOAD: Schema = object({
-  run_id: id,
+  run_id: idText,
   node: text,
   input: PAYLOAD,
   output: PAYLOAD,
@@ -80,7 +80,7 @@ export const STEP_PAYLOAD: Schema = object({
 });
 
 const ATTEMPT_COLUMNS = {
-  run_id: id,
+  run_id: idText,
   node: text,
   generation: integer,
   attempt: integer,
@@ -100,7 +100,7 @@ export const attemptJson = (attempt: AttemptRecord): Record<string, unknown> =>
 
 /** Why a node is not running. */
 export const EXPLANATION: Schema = object({
-  run_id: id,
+  run_id: idText,
   run_state: oneOf(RUN_STATES),
   node: text,
   workflow: text,

@@ -3,7 +3,7 @@ import { parsePositiveDuration } from '../../model/duration.js';
 import type { Permission } from '../permissions.js';
 import { runJson } from '../answers/run.js';
 import { snake } from '../json.js';
-import { flag, id, integer, listOf, object, oneOf, ref, text } from '../schema.js';
+import { flag, idText, integer, listOf, object, oneOf, ref, text } from '../schema.js';
 import { route, type AnyRoute, type Call } from '../route.js';
 import { deadLetterFilter } from './dead-letters.js';
 import { ChangeBody, PurgeBody, RepairBody, RetryBody, RetryDeadLettersBody } from './dto.js';
@@ -87,7 +87,7 @@ export const changeRoutes: AnyRoute[] = [
     answer: object({
       reopened: integer,
       skipped: { ...integer, description: 'Runs that can no longer be retried.' },
-      run_ids: listOf(id),
+      run_ids: listOf(idText),
       dry_run: flag,
       stopped: STOPPED,
     }),
@@ -119,7 +119,7 @@ export const changeRoutes: AnyRoute[] = [
       repaired: integer,
       runs: listOf(
         object({
-          run_id: id,
+          run_id: idText,
           workflow: text,
           stranded: flag,
           problems: listOf(text),
@@ -149,7 +149,7 @@ export const changeRoutes: AnyRoute[] = [
     answer: object({
       runs: integer,
       steps: integer,
-      blocked: { ...listOf(id), description: 'Runs that a foreign key of the application refers to.' },
+      blocked: { ...listOf(idText), description: 'Runs that a foreign key of the application refers to.' },
       dry_run: flag,
       stopped: STOPPED,
     }),
