@@ -18,6 +18,7 @@ export interface CallOptions {
   readonly url?: string;
   readonly input?: string;
   readonly env?: Readonly<Record<string, string>>;
+  readonly cwd?: string;
   /** Called with what has come on stdout so far. */
   readonly onOutput?: (child: ChildProcessByStdio<Writable, Readable, Readable>) => void;
 }
@@ -42,10 +43,11 @@ export async function shell(script: string, options: CallOptions = {}): Promise<
 function start(
   file: string,
   args: readonly string[],
-  { url, input = '', env, onOutput }: CallOptions,
+  { url, input = '', env, cwd, onOutput }: CallOptions,
 ): Promise<Outcome> {
   const { DATABASE_URL: _unset, CYCLONE_ACTOR: _actor, ...inherited } = process.env;
   const child = spawn(file, args, {
+    cwd,
     env: { ...inherited, ...(url === undefined ? {} : { DATABASE_URL: url }), ...env },
     stdio: ['pipe', 'pipe', 'pipe'],
   });

@@ -15,6 +15,7 @@ const PEERS = [
   '@nestjs/typeorm',
   'class-transformer',
   'class-validator',
+  'commander',
   'pg',
   'reflect-metadata',
   'rxjs',
