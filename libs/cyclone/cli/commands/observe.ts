@@ -108,6 +108,7 @@ const slots = (queues: WorkerStatus['queues']): string =>
     .join(' ');
 
 const FINDINGS: Listing<Finding> = {
+  whole: true,
   columns: [
     { title: 'LEVEL', value: ({ level }) => level },
     { title: 'CHECK', value: ({ check }) => check },

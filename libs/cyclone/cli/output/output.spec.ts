@@ -41,6 +41,11 @@ describe('rows', () => {
       `ID     NOTE\n1      -\n12345  ${'x'.repeat(60)}\n2      y\n`,
     );
     expect(written('table', [ROWS], new Screen(true))).toBe(`ID     NOTE\n1      -\n12345  ${'x'.repeat(32)}…\n`);
+    const whole = new Screen(true);
+    new RowWriter('table', { ...LISTING, whole: true }, whole).write(ROWS);
+    expect(whole.text).toContain('x'.repeat(60));
+    // A terminal that does not know its width.
+    expect(written('table', [ROWS], new Screen(true, 0))).toContain('x'.repeat(60));
     expect(written('table', [[]])).toBe('');
   });
 

@@ -32,7 +32,7 @@ export class Progress {
     this.drawn = now;
     this.shown = true;
     const line = [...this.bar(done), this.what, ...this.rate(done, now)].join('  ');
-    this.stream.write(`\r${line.slice(0, (this.stream.columns ?? 80) - 1)}\u001b[K`);
+    this.stream.write(`\r${line.slice(0, (this.stream.columns || 80) - 1)}\u001b[K`);
   }
 
   /** Removes the line, so that what comes next stands alone. */

@@ -11,8 +11,8 @@ export interface Listing<Row> {
   readonly columns: readonly Column<Row>[];
   /** What `--format ids` prints of a row; without it that format is refused. */
   readonly id?: (row: Row) => string;
-  /** What `--format json` prints of a row. @default the row */
-  readonly json?: (row: Row) => unknown;
+  /** Whether the last column is shown whole, however narrow the terminal. @default false */
+  readonly whole?: boolean;
 }
 
 export interface RowStream {
@@ -57,8 +57,7 @@ export class RowWriter<Row> {
   }
 
   private writeJson(rows: readonly Row[]): void {
-    const { json = (row: Row): unknown => row } = this.listing;
-    rows.forEach((row, i) => this.stream.write(`${this.count + i === 0 ? '[\n' : ',\n'}${JSON.stringify(json(row))}`));
+    rows.forEach((row, i) => this.stream.write(`${this.count + i === 0 ? '[\n' : ',\n'}${JSON.stringify(row)}`));
   }
 
   private writeIds(rows: readonly Row[]): void {
@@ -79,7 +78,8 @@ export class RowWriter<Row> {
     }
     const widths = this.widths;
     const before = widths.slice(0, -1).reduce((sum, width) => sum + width + GAP.length, 0);
-    const room = this.stream.isTTY ? Math.max(SHORTEST, (this.stream.columns ?? 80) - before) : Infinity;
+    const room =
+      this.stream.isTTY && !this.listing.whole ? Math.max(SHORTEST, (this.stream.columns || 80) - before) : Infinity;
     for (const line of lines) {
       const shown = line.map((text, i) => (i < line.length - 1 ? padded(text, widths[i] ?? 0) : cut(text, room)));
       this.stream.write(`${shown.join(GAP).trimEnd()}\n`);
