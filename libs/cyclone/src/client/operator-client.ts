@@ -210,7 +210,7 @@ export class OperatorClient {
   }
 
   /**
-   * How many runs match, up to 10,000.
+   * How many runs match, up to 10,000; `capped` also when so many had to be looked at that it stopped counting.
    * @throws InvalidOptionError
    */
   async countRuns(filter: RunsFilter = {}): Promise<CappedCount> {

@@ -123,7 +123,7 @@ export class OperatorPages {
   async countRuns(filter: RunsFilter): Promise<CappedCount> {
     const checked = checkRunsFilter(filter);
     return this.read('counting of runs', (session) =>
-      this.engine.inspection.countRuns(session, checked, COUNT_CAP, 10 * SCAN),
+      this.engine.inspection.countRuns(session, checked, COUNT_CAP, 2 * SCAN),
     );
   }
 
