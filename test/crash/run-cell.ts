@@ -42,6 +42,8 @@ async function finish(cell: Cell, scenario: Scenario): Promise<string[]> {
   );
   const reclaims = (row?.n ?? 0) - (scenario.reclaims ?? 0);
   const problems = await slot.conclude();
+  const lost = victim.take('lease_lost');
+  if (!incident.kills && lost > 0) problems.push(`the worker took ${lost} steps for lost that were its own`);
   if (!incident.kills && reclaims > 0) problems.push(`${reclaims} steps were reclaimed although their worker lives`);
   return problems;
 }

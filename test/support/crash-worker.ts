@@ -34,7 +34,7 @@ export interface WorkerProcessOptions {
 export class WorkerProcess {
   /** What the worker has logged. */
   readonly log: string[] = [];
-  private readonly told: Told[] = [];
+  private told: Told[] = [];
   private readonly waiting = new Map<number, { resolve(value: never): void; reject(error: Error): void }>();
   private listeners: (() => void)[] = [];
   private calls = 0;
@@ -130,6 +130,13 @@ export class WorkerProcess {
       }
       await this.somethingIsTold(limit - performance.now());
     }
+  }
+
+  /** Takes every event of this type that it has told, and gives their number. */
+  take(type: string): number {
+    const told = this.told.length;
+    this.told = this.told.filter((one) => one.event !== 'told' || one.type !== type);
+    return told - this.told.length;
   }
 
   /** SIGKILL; comes back when the process is gone. */
