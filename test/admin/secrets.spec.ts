@@ -211,9 +211,9 @@ describe('a read', () => {
     const id = (await app.app.get(WorkflowClient).submit(Order, { value: 1 }, { delay: '1h' })).id;
     await fixture.sql('begin');
     await fixture.sql('lock table cyclone_runs in access exclusive mode');
-    let answered = false;
-    const answer = app.get(`/runs/${id}`).finally(() => (answered = true));
-    while (!answered) {
+    const waiting = { answered: false };
+    const answer = app.get(`/runs/${id}`).finally(() => (waiting.answered = true));
+    while (!waiting.answered) {
       await fixture.sql(
         `select pg_terminate_backend(pid) from pg_locks where not granted and relation = 'cyclone_runs'::regclass`,
       );
