@@ -81,7 +81,7 @@ describe('what makes no sense', () => {
     }));
     expect(told).toEqual(cases.map(([line, code]) => ({ line: line.join(' '), code, stdout: '', says: true })));
     expect(await snapshot()).toBe(before);
-  });
+  }, 180_000);
 });
 
 describe('the command without commander', () => {
