@@ -43,6 +43,24 @@ describe('the table of routes', () => {
   });
 });
 
+describe('docs/admin-api.md', () => {
+  const page = readFileSync(join(ROOT, 'docs/admin-api.md'), 'utf8');
+
+  it('lists every route with its permission, and no other', () => {
+    const listed = [...page.matchAll(/^\| `((?:GET|POST) \S+)` +\| `([\w:]+)`/gm)].map(
+      ([, route, right]) => `${route} ${right}`,
+    );
+    const routed = ROUTES.map(({ method, path, permission }) => `${method} ${path} ${permission}`);
+    expect(listed.toSorted()).toEqual(routed.toSorted());
+  });
+
+  it('lists every code of a problem with its status', () => {
+    for (const [code, [status]] of Object.entries(PROBLEMS)) {
+      expect(page).toMatch(new RegExp(`^\\| ${status} .*\`${code}\``, 'm'));
+    }
+  });
+});
+
 describe('the codes of problems', () => {
   it('are those of the errors that operating throws', () => {
     const thrown = [
