@@ -29,21 +29,12 @@ beforeAll(async () => {
 afterEach(() => fixture.closeAll());
 afterAll(() => fixture.end());
 
-/** What a refused start was refused with. */
+/** What a refused start was refused with. It is refused before anybody asks for a database. */
 const refusal = (admin?: CycloneAdminOptions): Promise<unknown> =>
-  fixture
-    .start({
-      cyclone: { worker: false },
-      imports: [
-        fixture.typeorm(),
-        CycloneModule.forRoot({ migrationsRun: true, worker: false }),
-        CycloneAdminModule.forRoot(admin),
-      ],
-    })
-    .then(
-      () => 'The application has started.',
-      (error: unknown) => error,
-    );
+  fixture.start({ imports: [CycloneAdminModule.forRoot(admin)] }).then(
+    () => 'The application has started.',
+    (error: unknown) => error,
+  );
 
 describe('an application does not start', () => {
   it.each([
