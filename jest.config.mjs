@@ -24,6 +24,6 @@ export default {
   },
   globalSetup: '<rootDir>/test/support/global-setup.mjs',
   globalTeardown: '<rootDir>/test/support/global-teardown.mjs',
-  testTimeout: 60_000,
+  testTimeout: 180_000, // no test waits for time: this is patience with a busy machine
   maxWorkers: 2,
 };
