@@ -92,6 +92,7 @@ export class CrashSlot {
       ...alive.flatMap((worker) => (worker.stderr === '' ? [] : [worker.stderr])),
     ];
     this.inUse = false;
+    await this.gate.rows(`select setval('guard_raised', 0, false)`);
     await this.gate.rows(
       'truncate cyclone_runs, cyclone_steps, cyclone_deps, cyclone_attempts, cyclone_workers, ledger, keyed_ledger, step_log',
     );
