@@ -3,6 +3,7 @@ import type { SubmitOptions } from '../graph/client-types.js';
 import { parseDuration, parsePositiveDuration, type Duration } from '../model/duration.js';
 import { CycloneError } from '../model/errors/cyclone-error.js';
 import { InvalidOptionError } from '../model/errors/setup-errors.js';
+import { checkKeys } from '../model/known-keys.js';
 import { resolveHandlerOptions, type ExecutionOptions } from '../model/options.js';
 import { encodePayload } from '../model/payload.js';
 import { isStorable } from '../model/storable-text.js';
@@ -12,6 +13,16 @@ const MAX_KEY_BYTES = 512;
 const MAX_TAG_BYTES = 64 * 1024;
 /** A text without a zone means another moment on every machine (S66). */
 const ISO_WITH_ZONE = /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d(?::?\d\d)?)$/;
+
+const SUBMIT_OPTIONS = [
+  'tx',
+  'delay',
+  'startAt',
+  'queue',
+  'priority',
+  'runDeadline',
+  'tags',
+] as const satisfies readonly (keyof SubmitOptions)[];
 
 /** The options of a submit, checked and in the units of the database. */
 export interface SubmitSettings {
@@ -31,6 +42,7 @@ export interface SubmitSettings {
  * @throws InvalidOptionError naming the option (R9)
  */
 export function resolveSettings(options: SubmitOptions = {}, deadline?: Duration): SubmitSettings {
+  checkKeys(options, SUBMIT_OPTIONS, '', 'the submit');
   const { delay, startAt, queue, priority, tags } = options;
   if (delay !== undefined && startAt !== undefined) {
     throw new InvalidOptionError('startAt', 'excludes delay: give one of them.');

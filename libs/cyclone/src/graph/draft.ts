@@ -1,4 +1,5 @@
 import { InvalidGraphError } from '../model/errors/graph-errors.js';
+import { checkKeys } from '../model/known-keys.js';
 import type { ExecutionOptions } from '../model/options.js';
 import { DEP_FAILURE_POLICIES } from '../model/states.js';
 import { checkNodeName } from './check.js';
@@ -18,6 +19,17 @@ export interface NodeOptions extends NodeExecution {
   /** Nodes that must complete first although this one reads nothing of them. */
   readonly after?: readonly Node[];
 }
+
+const NODE_OPTIONS = [
+  'node',
+  'after',
+  'onDepFailure',
+  'retry',
+  'timeout',
+  'queue',
+  'priority',
+  'retention',
+] as const satisfies readonly (keyof NodeOptions)[];
 
 /** A node of a draft: its owner tells it from the nodes of other graphs. */
 export class DraftNode implements Node {
@@ -59,6 +71,7 @@ export class GraphDraft {
     const node = options?.node ?? handler.kind;
     const problem = checkNodeName(node);
     if (problem !== undefined) throw this.error(problem, String(node));
+    checkKeys(options, NODE_OPTIONS, '', `node "${node}"`);
     if (this.nodes.has(node)) {
       throw this.error('is there already. Give this one a name of its own with the option { node: … }.', node);
     }

@@ -1,5 +1,6 @@
 import { parseDuration, parsePositiveDuration, type Duration } from './duration.js';
 import { InvalidOptionError } from './errors/setup-errors.js';
+import { checkKeys } from './known-keys.js';
 
 /** Delays that grow by `factor` with each failed attempt. */
 export interface ExponentialBackoff {
@@ -70,10 +71,12 @@ export function resolveBackoff(backoff: Backoff | undefined, option = 'retry.bac
   }
   switch (backoff?.type) {
     case 'fixed': {
+      checkKeys(backoff, ['type', 'delay'], option);
       const delayMs = parseDuration(backoff.delay, `${option}.delay`);
       return { numeric: { baseMs: delayMs, factor: 1, maxMs: delayMs, jitter: false } };
     }
     case 'exponential':
+      checkKeys(backoff, ['type', 'base', 'factor', 'max', 'jitter'], option);
       return { numeric: resolveExponential(backoff, option) };
     default:
       throw new InvalidOptionError(

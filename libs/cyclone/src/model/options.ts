@@ -1,6 +1,7 @@
 import { DEFAULT_MAX_ATTEMPTS, resolveBackoff, type Backoff, type NumericBackoff } from './backoff.js';
 import { parseDuration, parsePositiveDuration, type Duration } from './duration.js';
 import { InvalidOptionError } from './errors/setup-errors.js';
+import { checkKeys } from './known-keys.js';
 import { isStorable } from './storable-text.js';
 
 /** A class, as a decorator names it. */
@@ -77,6 +78,7 @@ export function resolveHandlerOptions(
 ): ResolvedOptions {
   const levels = [...stronger, handler, defaults];
   const option = (name: string): string => (subject === '' ? name : `${name} of ${subject}`);
+  for (const level of levels) checkKeys(level?.retry, ['maxAttempts', 'backoff'], 'retry', subject);
   const first = <K extends keyof ExecutionOptions>(key: K): ExecutionOptions[K] => {
     for (const level of levels) if (level?.[key] !== undefined) return level[key];
     return undefined;
