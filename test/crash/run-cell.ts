@@ -13,14 +13,16 @@ const LONG_TTL_MS = 6_000;
  */
 export async function runCell(slot: CrashSlot, scenario: Scenario, incident: Incident): Promise<string[]> {
   const victim = await slot.victim(scenario.victim);
-  const ttlMs = incident.kills || scenario.call === 'cyclone_tick' ? TTL_MS : LONG_TTL_MS;
+  const ttlMs = scenario.ttlMs ?? (incident.kills ? TTL_MS : LONG_TTL_MS);
   const cell: Cell = { slot, victim, incident, ttlMs };
   try {
     if (!scenario.startsWorker) await victim.start({ leaseTtl: ttlMs }, true);
     const call = new MeantCall(cell, scenario, await scenario.approach(cell));
     const pid = await call.standStill();
     await incident.happen({ slot, victim, pid, endsLostCalls: scenario.endsLostCalls ?? false });
-    await call.made;
+    if (incident.kills)
+      await call.made.catch(() => undefined); // its order may have died with it
+    else await call.made;
     return await finish(cell, scenario);
   } catch (error) {
     const said = [...victim.log, victim.stderr].join('\n');
@@ -69,9 +71,10 @@ class MeantCall {
     if (phase === 'sent' && point) await slot.gate.shut(point);
     // A tick comes by itself: one that stands before the database becomes the one that is meant.
     const late = isMeant !== undefined && phase === 'before';
+    // One that is to be in flight stands before the database first, so that its backend is known to have done nothing of it.
+    const stop = phase === 'sent' ? 'before' : phase;
     for (let first = true; ; first = false) {
-      await victim.arm(call, phase);
-      if (phase === 'sent') await victim.arm(call, 'before');
+      await victim.arm(call, stop);
       if (first && !late) this.start();
       else if (!first) await victim.goOn();
       const { pid = 0 } = await Promise.race([victim.next('at', { call }), this.broken]);
@@ -92,9 +95,11 @@ class MeantCall {
 
   private async isInFlight(pid: number): Promise<boolean> {
     const { slot, victim } = this.cell;
+    const { call } = this.scenario;
     const history = await slot.gate.historyOf(pid);
+    await victim.arm(call, 'sent');
     await victim.goOn();
-    await victim.next('at', { call: this.scenario.call });
+    await victim.next('at', { call, phase: 'sent' });
     return (await slot.gate.settled(pid, history)) === 'parked' || this.scenario.point === undefined;
   }
 }

@@ -23,6 +23,8 @@ export interface Scenario {
   readonly endsLostCalls?: boolean;
   /** Whether only the long programme plays it. */
   readonly long?: boolean;
+  /** The TTL of its leases, when the usual one does not do. */
+  readonly ttlMs?: number;
   /** Leases that are taken back in this scenario without any incident. */
   readonly reclaims?: number;
   /** Whether the scenario starts the worker itself, if at all. */
@@ -111,7 +113,7 @@ export const SCENARIOS: readonly Scenario[] = [
   {
     name: 'flush that claims',
     long: true,
-    call: 'cyclone_flush',
+    call: 'claiming flush',
     point: 'claim entry',
     endsLostCalls: true,
     startsWorker: true,
@@ -123,7 +125,7 @@ export const SCENARIOS: readonly Scenario[] = [
   },
   {
     name: 'flush that completes and claims',
-    call: 'cyclone_flush',
+    call: 'completing flush',
     point: 'complete entry',
     endsLostCalls: true,
     approach: inHandler('plain'),
@@ -155,6 +157,7 @@ export const SCENARIOS: readonly Scenario[] = [
     name: 'heartbeat',
     call: 'heartbeat',
     point: 'beat entry',
+    ttlMs: 4_000, // a renewal that takes a third of it is given up
     victim: { localHeart: true },
     async approach({ slot, victim }) {
       const run = await submit(slot, flowWith('insideLedger'));
@@ -167,6 +170,7 @@ export const SCENARIOS: readonly Scenario[] = [
     call: 'cyclone_tick',
     point: 'put_back entry',
     reclaims: 2,
+    ttlMs: 1_500, // nobody sweeps in the first third
     async approach({ slot, victim }) {
       await victim.releaseAll();
       // The worker sweeps only when it has been connected for a while: wait until it does.
@@ -188,10 +192,10 @@ export const SCENARIOS: readonly Scenario[] = [
     async approach(cell) {
       const { slot, victim } = cell;
       const goOn = await inHandler('plain')(cell);
-      await victim.arm('cyclone_flush', 'sent');
+      await victim.arm('completing flush', 'sent');
       return async () => {
         await goOn();
-        const { pid = 0 } = await victim.next('at', { call: 'cyclone_flush' });
+        const { pid = 0 } = await victim.next('at', { call: 'completing flush' });
         await slot.gate.untilQuery(
           `select exists (select 1 from cyclone_steps where node = 'next' and state = 'running')`,
         );

@@ -106,7 +106,7 @@ describe('a worker that is stopped for two TTLs and continued (R12, R18)', () =>
   });
 
   const calls: [string, string, string][] = [
-    ['the flush that would complete its step', 'plain', 'cyclone_flush'],
+    ['the flush that would complete its step', 'plain', 'completing flush'],
     ['the completion and commit of its transaction', 'insideLedger', 'complete'],
     ['the settlement of its failure', 'failOnce', 'cyclone_settle'],
     ['the begin of its completion transaction', 'ledger', 'begin'],

@@ -42,17 +42,23 @@ export class CrashGate {
   /** Waits until a call that the backend got after `history` stands at a gate (`parked`) or is answered. */
   async settled(pid: number, history: string): Promise<'parked' | 'answered'> {
     let found: 'parked' | 'answered' | undefined;
-    await this.until(async () => {
-      const [row] = await this.rows<{ parked: boolean; answered: boolean }>(
-        `select cardinality(pg_blocking_pids(pid)) > 0 as parked, state <> 'active' and query_start > $2 as answered
-           from pg_stat_activity where pid = $1`,
-        [pid, history],
-      );
-      if (!row) throw new Error(`Backend ${pid} is gone.`);
-      if (row.parked) found = 'parked';
-      else if (row.answered) found = 'answered';
-      return found !== undefined;
-    }, `backend ${pid} to stand at a gate`);
+    let doing = '';
+    await this.until(
+      async () => {
+        const [row] = await this.rows<{ parked: boolean; answered: boolean; doing: string }>(
+          `select cardinality(pg_blocking_pids(pid)) > 0 as parked, state <> 'active' and query_start <> $2 as answered,
+                  concat_ws(' ', state, query_start, wait_event_type, wait_event, query) as doing
+             from pg_stat_activity where pid = $1`,
+          [pid, history],
+        );
+        if (!row) throw new Error(`Backend ${pid} is gone.`);
+        ({ doing } = row);
+        if (row.parked) found = 'parked';
+        else if (row.answered) found = 'answered';
+        return found !== undefined;
+      },
+      () => `backend ${pid} to do more than at ${history}: ${doing}`,
+    );
     return found ?? 'answered';
   }
 
@@ -74,10 +80,13 @@ export class CrashGate {
 
   /** Waits until the first column of the first row is true. */
   untilQuery(sql: string, values: unknown[] = []): Promise<void> {
-    return this.until(async () => {
-      const { rows } = await this.observer.query<Record<string, unknown>>(sql, values);
-      return Object.values(rows[0] ?? {})[0] === true;
-    }, sql);
+    return this.until(
+      async () => {
+        const { rows } = await this.observer.query<Record<string, unknown>>(sql, values);
+        return Object.values(rows[0] ?? {})[0] === true;
+      },
+      () => sql,
+    );
   }
 
   async rows<T extends object>(sql: string, values: unknown[] = []): Promise<T[]> {
@@ -92,10 +101,10 @@ export class CrashGate {
     await Promise.all([this.keeper.end(), this.observer.end()]);
   }
 
-  private async until(isSo: () => Promise<boolean>, what: string): Promise<void> {
+  private async until(isSo: () => Promise<boolean>, what: () => string): Promise<void> {
     const limit = performance.now() + PATIENCE_MS;
     while (!(await isSo())) {
-      if (performance.now() > limit) throw new Error(`Waited in vain for: ${what}`);
+      if (performance.now() > limit) throw new Error(`Waited in vain for: ${what()}`);
       await sleep(5);
     }
   }

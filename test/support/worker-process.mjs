@@ -21,12 +21,29 @@ const armed = new Set();
 let standing;
 
 /**
- * Stands still at the armed point until the test says how it goes on. After a call was sent its answer stays unread meanwhile.
+ * Connections whose flush carries completions: a flush that only looks for work may come at any time.
+ * @type {WeakSet<RawClient>}
+ */
+const completing = new WeakSet();
+
+/**
+ * The name of a call as tests know it.
  * @param {string} call
+ * @param {RawClient} client
+ */
+const nameOf = (call, client) => {
+  if (call !== 'cyclone_flush') return call;
+  return completing.has(client) ? 'completing flush' : 'claiming flush';
+};
+
+/**
+ * Stands still at the armed point until the test says how it goes on. After a call was sent its answer stays unread meanwhile.
+ * @param {string} plainCall
  * @param {CallPhase} phase
  * @param {RawClient} rawClient
  */
-async function observe(call, phase, rawClient) {
+async function observe(plainCall, phase, rawClient) {
+  const call = nameOf(plainCall, rawClient);
   if (!armed.delete(`${call} ${phase}`)) return;
   const client = /** @type {Client} */ (rawClient);
   if (phase === 'sent') client.connection.stream.pause();
@@ -50,6 +67,7 @@ const engine = new Engine(
 );
 engine.events.subscribe((event) => tell({ event: 'told', ...event }));
 observeHeartbeats();
+tellFlushesApart();
 
 /** @type {Map<string, () => void>} */
 const held = new Map();
@@ -155,6 +173,16 @@ function observeHeartbeats() {
     const missed = await answer;
     await observe('heartbeat', 'after', session.client);
     return missed;
+  };
+}
+
+function tellFlushesApart() {
+  const { store } = engine;
+  const flush = store.flush.bind(store);
+  store.flush = (session, request) => {
+    if (request.completions.length > 0) completing.add(session.client);
+    else completing.delete(session.client);
+    return flush(session, request);
   };
 }
 
