@@ -16,7 +16,8 @@ begin
               and case when a.application_name ~ '^cyclone:[0-9]{1,18}:[0-9a-f]{16}:[0-9]{1,9}$' then true else false end
            offset 0) m
      join cyclone_attempts t on t.run_id = m.run_id and t.generation = m.generation
-    where t.ended_at < p_now - interval '1 second' and left(encode(sha256(convert_to(t.node, 'UTF8')), 'hex'), 16) = m.hash;
+    where t.ended_at < p_now - interval '1 second' and left(encode(sha256(
+            convert_to(current_schema(), 'UTF8') || decode('00', 'hex') || convert_to(t.node, 'UTF8')), 'hex'), 16) = m.hash;
 exception when insufficient_privilege then
   null;                                              -- cyclone_end_backends tells the operator
 end

@@ -98,6 +98,8 @@ describe('runs()', () => {
     ['parent', { parent: '9223372036854775808' }],
     ['createdFrom', { createdFrom: 'yesterday' }],
     ['createdTo', { createdTo: '2026-13-01' }],
+    ['createdTo', { createdTo: '2026-02-30' }],
+    ['createdTo', { createdTo: '2026-02-28T00:00:00+23:00' }],
     ['createdTo', { createdTo: new Date(NaN) }],
   ])('refuses a wrong %s: %j', async (option, query) => {
     await expect(t.operator.runs(query as never)).rejects.toMatchObject(refused(option));

@@ -1,5 +1,5 @@
 import { Discard, TestClient, until } from './fixture.js';
-import { leaseMark } from '#cyclone/store/completion-store.js';
+import { leaseMark } from '#cyclone/store/lease-mark.js';
 import { EchoFlow, Pay, steps } from './workflows.js';
 
 let t: TestClient;
@@ -64,7 +64,7 @@ describe('cancel (R24)', () => {
     const stuck = await t.engine.connections.hold();
     await stuck.session.script(
       'begin',
-      `begin; select set_config('application_name', '${leaseMark(lease as never)}', true)`,
+      `begin; select set_config('application_name', '${leaseMark('public', lease as never)}', true)`,
     );
     const gone = new Promise((resolve) => stuck.session.client.on('end', resolve as never));
     await run.cancel();

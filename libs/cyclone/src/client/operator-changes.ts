@@ -6,7 +6,6 @@ import {
   NotRetryableError,
   RunNotFoundError,
 } from '../model/errors/run-errors.js';
-import { leaseMark } from '../store/completion-store.js';
 import type { EngineRow } from '../store/engine-row.js';
 import type { Engine } from '../store/engine.js';
 import type { Operation } from '../store/operations-store.js';
@@ -76,12 +75,12 @@ export class RunChanges {
 
   /** Ends the completion transactions of leases that this call took away: a stopped worker would keep its locks for ever (C3). */
   private async endTransactions(rows: readonly EngineRow[]): Promise<void> {
-    const marks = rows
-      .filter(({ event, info }) => (event === 'cancelled' || event === 'discarded') && info.was === 'running')
-      .map(leaseMark);
-    if (marks.length === 0) return;
+    const taken = rows.filter(
+      ({ event, info }) => (event === 'cancelled' || event === 'discarded') && info.was === 'running',
+    );
+    if (taken.length === 0) return;
     try {
-      await this.engine.connections.use((session) => this.engine.store.endBackends(session, marks));
+      await this.engine.connections.use((session) => this.engine.store.endBackends(session, taken));
     } catch (error) {
       // The change itself is committed, so it must not look as if it had failed.
       this.logger.warn(

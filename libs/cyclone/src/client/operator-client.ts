@@ -63,9 +63,6 @@ export type {
   StepsQuery,
 } from './operator-pages.js';
 
-/** Dead letters of each kind that `dlqGroups` counts. */
-const GROUP_CAP = 10_000;
-
 /**
  * What an operator sees of runs and does to them. A change of one run is one transaction that changes all of it or nothing; one of many
  * runs is one for each (R24). Every method throws InvalidOptionError for options that make no sense, before it asks the database, and
@@ -146,15 +143,13 @@ export class OperatorClient {
   }
 
   /**
-   * Dead letters by kind, error kind and fingerprint, the largest group first. Of each kind the newest 10,000 are counted; `capped` says
-   * that there are more.
+   * Dead letters by kind, error kind and fingerprint, the largest group first. Of each group the newest 500 are counted; `capped` says
+   * that there are more, and `cyclone_v_dlq` counts them all.
    * @throws InvalidOptionError
    */
   async dlqGroups(query: Pick<DeadLetterFilter, 'kind' | 'since'> = {}): Promise<DeadLetterGroup[]> {
     const filter = checkDeadLetters({ kind: query.kind, since: query.since });
-    return this.read('reading of dead letters', (session) =>
-      this.engine.deadLetters.groups(session, filter, GROUP_CAP),
-    );
+    return this.read('reading of dead letters', (session) => this.engine.deadLetters.groups(session, filter));
   }
 
   /**

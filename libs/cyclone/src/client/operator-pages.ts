@@ -241,12 +241,18 @@ function checkTime(option: string, value: unknown): string {
   if (value instanceof Date && !Number.isNaN(value.getTime())) return value.toISOString();
   const text = typeof value === 'string' ? value : '';
   if (
-    !/^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:\d\d))?$/.test(text) ||
-    Number.isNaN(Date.parse(text))
+    !/^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-](0\d|1[0-4]):\d\d))?$/.test(text) ||
+    Number.isNaN(Date.parse(text)) ||
+    !isCalendarDay(text.slice(0, 10))
   ) {
     throw new InvalidOptionError(option, `must be a Date, or a time like 2026-01-31T12:00:00Z or 2026-01-31.`);
   }
   return text.includes('T') ? text : `${text}T00:00:00Z`;
+}
+
+/** JavaScript takes the 30th of February for a day in March, Postgres refuses it. */
+function isCalendarDay(day: string): boolean {
+  return new Date(`${day}T00:00:00Z`).toISOString().startsWith(day);
 }
 
 const isId = (text: string): boolean => /^\d{1,19}$/.test(text) && BigInt(text) <= LARGEST_ID;

@@ -1,7 +1,7 @@
-import { createHash } from 'node:crypto';
 import { ENGINE_COLUMNS, toEngineRow, type EngineRow } from './engine-row.js';
 import type { Completion, Lease } from './engine-store.js';
 import { quoteIdentifier } from './identifier.js';
+import { leaseMark } from './lease-mark.js';
 import { literal } from './literal.js';
 import type { Session } from './session.js';
 
@@ -9,20 +9,11 @@ import type { Session } from './session.js';
 export const LEASE_IS_LOST = 'CY001';
 export const TRANSACTION_IS_FOREIGN = 'CY002';
 
-/**
- * The name that a session bears while its completion transaction is open, so that whoever takes the lease away can end it (C3).
- * It is made of digits and hex only, and fits into application_name whatever the node is called.
- */
-export function leaseMark(lease: Lease): string {
-  const node = createHash('sha256').update(lease.node).digest('hex').slice(0, 16);
-  return `cyclone:${lease.runId}:${node}:${lease.generation}`;
-}
-
 /** The two ends of a completion transaction, each one message (R13, C5). Holds no connection. */
 export class CompletionStore {
   private readonly complete: string;
 
-  constructor(schema: string) {
+  constructor(private readonly schema: string) {
     this.complete = `select ${ENGINE_COLUMNS} from ${quoteIdentifier(schema)}.cyclone_complete`;
   }
 
@@ -32,7 +23,7 @@ export class CompletionStore {
    * @param newPlans whether the session shall plan its statements anew: its plans may be of a time when the tables were empty (C1)
    */
   async begin(session: Session, lease: Lease, newPlans: boolean): Promise<string> {
-    const mark = literal(leaseMark(lease));
+    const mark = literal(leaseMark(this.schema, lease));
     const results = await session.script(
       'begin',
       `${newPlans ? 'discard plans; ' : ''}begin isolation level read committed;
@@ -59,7 +50,7 @@ export class CompletionStore {
     report: boolean,
   ): Promise<{ readonly committed: boolean; readonly rows: EngineRow[] }> {
     const output = done.output === null ? 'null' : `${literal(done.output)}::jsonb`;
-    const call = `${this.complete}(${literal(leaseMark(done))}, ${literal(owner)}, ${literal(done.runId)}::bigint, ${literal(done.node)}, ${done.generation}, ${output}, ${report})`;
+    const call = `${this.complete}(${literal(leaseMark(this.schema, done))}, ${literal(owner)}, ${literal(done.runId)}::bigint, ${literal(done.node)}, ${done.generation}, ${output}, ${report})`;
     const results = await session.script('complete', `set constraints all immediate; ${call}; commit`);
     return {
       committed: results.at(-1)?.command === 'COMMIT',

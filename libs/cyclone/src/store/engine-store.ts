@@ -1,5 +1,6 @@
 import { ENGINE_COLUMNS, toEngineRow, type EngineRow } from './engine-row.js';
 import { quoteIdentifier } from './identifier.js';
+import { leaseMark } from './lease-mark.js';
 import { literal } from './literal.js';
 import { statement, type Session, type Statement } from './session.js';
 
@@ -199,9 +200,9 @@ export class EngineStore {
     await this.texts(session, 'retireWorker', [id, gone]);
   }
 
-  /** Ends the sessions with these marks (C3). Gives their number, or null when the role has no right to. */
-  async endBackends(session: Session, marks: readonly string[]): Promise<number | null> {
-    const [row] = await this.texts(session, 'endBackends', [marks]);
+  /** Ends the completion transactions of these leases (C3). Gives their number, or null when the role has no right to. */
+  async endBackends(session: Session, leases: readonly Lease[]): Promise<number | null> {
+    const [row] = await this.texts(session, 'endBackends', [leases.map((lease) => leaseMark(this.schema, lease))]);
     return row?.[0] == null ? null : Number(row[0]);
   }
 

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { InvalidOptionError } from '../model/errors/index.js';
 import { sleep, startTimer, type Timer } from '../model/timer.js';
-import { leaseMark } from '../store/completion-store.js';
 import type { Engine } from '../store/engine.js';
 import type { EngineRow } from '../store/engine-row.js';
 import type { Lease } from '../store/engine-store.js';
@@ -247,13 +246,13 @@ export class Runtime implements LaneHost {
       const execution = this.book.get(lease);
       if (execution) this.executor.gone(execution);
     }
-    void this.endBackends(leases.map(leaseMark));
+    void this.endBackends(leases);
   }
 
-  private async endBackends(marks: readonly string[]): Promise<void> {
+  private async endBackends(leases: readonly Lease[]): Promise<void> {
     const lane = this.lanes.at(-1) as Lane;
     try {
-      const ended = await lane.chore((session) => this.engine.store.endBackends(session, marks));
+      const ended = await lane.chore((session) => this.engine.store.endBackends(session, leases));
       if (ended === null) {
         this.problems.report('This role may not end the sessions of lost leases; grant it pg_signal_backend');
       }

@@ -6,15 +6,15 @@ export interface Timers {
   every(name: string, everyMs: number, call: () => void): { stop(): void };
 }
 
-/** How far a period may differ from what was asked, so that many processes do not tick together. */
-const JITTER = 0.1;
+/** How much longer than asked a period may be, so that many processes do not tick together; never shorter: an idle worker asks once a second. */
+const JITTER = 0.2;
 
 /** Timers of the platform, each period jittered. They keep no process alive. */
 export const platformTimers: Timers = {
   every(_name, everyMs, call) {
     const arm = (): { cancel(): void } =>
       startTimer(
-        everyMs * (1 - JITTER + 2 * JITTER * Math.random()),
+        everyMs * (1 + JITTER * Math.random()),
         () => {
           timer = arm();
           call();

@@ -38,7 +38,7 @@ export const DEAD_LETTER_GROUP: Schema = object({
   fingerprint: nullable(text),
   steps: integer,
   runs: integer,
-  capped: { ...flag, description: 'The kind has older dead letters that were not counted.' },
+  capped: { ...flag, description: 'The group has older dead letters that were not counted.' },
   oldest: time,
   newest: time,
   example: object({ run_id: idText, node: text, error: nullable(text) }),

@@ -1,5 +1,6 @@
 import { sleep } from '../../model/timer.js';
 import type { Engine } from '../../store/engine.js';
+import type { Lease } from '../../store/engine-store.js';
 import type { ProblemLog } from '../worker-logger.js';
 
 const FIRST_PAUSE_MS = 20;
@@ -12,7 +13,7 @@ const LONGEST_PAUSE_MS = 2_000;
 export async function decideCommit(
   engine: Engine,
   xid: string,
-  mark: string,
+  lease: Lease,
   problems: ProblemLog,
   signal: AbortSignal,
 ): Promise<'committed' | 'aborted' | undefined> {
@@ -20,7 +21,7 @@ export async function decideCommit(
     try {
       const status = await engine.connections.use(async (session) => {
         const now = await engine.store.transactionStatus(session, xid);
-        if (now === 'in progress') await engine.store.endBackends(session, [mark]);
+        if (now === 'in progress') await engine.store.endBackends(session, [lease]);
         return now;
       });
       if (status === 'committed' || status === 'aborted') return status;

@@ -1,6 +1,6 @@
 import type { EntityManager, QueryRunner } from 'typeorm';
 import { CompletionTransactionError, LeaseLostError, type TransactionProblem } from '../../model/errors/index.js';
-import { LEASE_IS_LOST, TRANSACTION_IS_FOREIGN, leaseMark } from '../../store/completion-store.js';
+import { LEASE_IS_LOST, TRANSACTION_IS_FOREIGN } from '../../store/completion-store.js';
 import { isSqlError } from '../../store/connections.js';
 import type { EngineRow } from '../../store/engine-row.js';
 import type { Engine } from '../../store/engine.js';
@@ -179,15 +179,14 @@ export class CompletionTransaction {
     }
     if (CompletionTransactionError.is(error)) return this.fail(error);
     if (code === TRANSACTION_IS_ABORTED) return this.fail(this.abortedError());
-    const mark = leaseMark(this.execution);
     if (code === TRANSACTION_IS_FOREIGN) {
       await this.undo();
-      const status = await decideCommit(engine, this.xid, mark, problems, stopped);
+      const status = await decideCommit(engine, this.xid, this.execution, problems, stopped);
       return this.fail(this.guardProblem(status === 'aborted' ? 'rolled_back' : 'committed'));
     }
     if (isSqlError(error)) return this.fail(error);
     await this.release(true);
-    const status = await decideCommit(engine, this.xid, mark, problems, stopped);
+    const status = await decideCommit(engine, this.xid, this.execution, problems, stopped);
     if (status === undefined) return { outcome: 'unknown' };
     return status === 'committed' ? { outcome: 'committed', rows: [] } : { outcome: 'failed', error };
   }
