@@ -4,6 +4,7 @@ import { TypeOrmModule } from '@nestjs/typeorm';
 import { CycloneModule } from 'nestjs-cyclone';
 import { AdminModule } from './admin/admin.module.js';
 import { CreateOrders1700000000000 } from './migrations/1700000000000-create-orders.js';
+import { CreateCardTerminal1700000001000 } from './migrations/1700000001000-create-card-terminal.js';
 import { OrdersModule } from './orders/orders.module.js';
 import { Postgres } from './postgres/postgres.js';
 import { PostgresModule } from './postgres/postgres.module.js';
@@ -25,7 +26,7 @@ export class AppModule {
             url: postgres.url,
             extra: settings.schema === 'public' ? {} : { options: `-c search_path=${settings.schema}` },
             autoLoadEntities: true,
-            migrations: [CreateOrders1700000000000],
+            migrations: [CreateOrders1700000000000, CreateCardTerminal1700000001000],
             migrationsRun: true,
             poolSize: 20,
             retryAttempts: 0,

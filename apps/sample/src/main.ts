@@ -32,6 +32,7 @@ function welcome(url: string, postgres: Postgres, { adminToken }: Settings): str
   Application  ${host}
   PostgreSQL   ${postgres.describe()}
   Admin        ${admin}
+  Command      ${postgres.isOwn ? `DATABASE_URL=${postgres.url} ` : ''}npx -w nestjs-cyclone cyclone runs list
 
   Place an order:
   curl -s ${host}/orders -H 'Content-Type: application/json' -d '${JSON.stringify(order)}'

@@ -51,6 +51,8 @@ export class OrderSteps {
   @Step({ timeout: '30s', retry: { maxAttempts: 8, backoff: { type: 'exponential', base: '500ms', max: '1m' } } })
   async charge(order: ValidOrder, ctx: StepContext): Promise<Payment> {
     const { authorization } = await this.cards.authorize(order.total, ctx.idempotencyKey, ctx.signal);
+    // Asking again and again does not make a card good: that is for people to settle, who then retry the run.
+    if (authorization === null) throw new PermanentError('the card terminal declined the card');
 
     // The transaction in which this step completes: the ledger row exists if and only if the step has completed.
     // It holds a connection, so ask for it when the slow work is done.

@@ -1,5 +1,7 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
+import { CardTerminalSwitch } from './card-terminal-switch.entity.js';
+import { CardTerminalController } from './card-terminal.controller.js';
 import { CardTerminal } from './card-terminal.js';
 import { LedgerEntry } from './ledger-entry.entity.js';
 import { MailServer } from './mail-server.js';
@@ -12,8 +14,8 @@ import { PlaceOrder } from './place-order.workflow.js';
 import { StockMovement } from './stock-movement.entity.js';
 
 @Module({
-  imports: [TypeOrmModule.forFeature([Order, LedgerEntry, StockMovement, OutboxMail])],
-  controllers: [OrdersController],
+  imports: [TypeOrmModule.forFeature([Order, LedgerEntry, StockMovement, OutboxMail, CardTerminalSwitch])],
+  controllers: [OrdersController, CardTerminalController],
   // Steps and workflows are ordinary providers.
   providers: [OrdersService, OrderSteps, PlaceOrder, CardTerminal, MailServer],
   exports: [OrdersService],

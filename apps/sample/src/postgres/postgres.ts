@@ -12,6 +12,11 @@ export class Postgres implements OnApplicationShutdown {
     return this.server.url;
   }
 
+  /** Whether it came with the application; its URL has no password then. */
+  get isOwn(): boolean {
+    return 'folder' in this.server;
+  }
+
   /** For people: where it is, and no password. */
   describe(): string {
     const url = new URL(this.url);
