@@ -75,4 +75,9 @@ describe('the guide to the sample application', () => {
     );
     expect(answers[at + 1]).toContain('"actor":"holder of ADMIN_TOKEN"');
   });
+
+  it('takes a file, and tells its bad line', () => {
+    const answer = answers[blockWith('/orders/import')] ?? '';
+    expect(answer).toContain('"orders":1,"created":1,"existing":0,"badLines":1,"problems":[{"line":3,');
+  });
 });

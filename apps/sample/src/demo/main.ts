@@ -5,7 +5,7 @@ import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { generateOrders } from './generate-orders.js';
 import { parseOptions, USAGE, type DemoOptions } from './options.js';
-import { readOrders, type OrdersFile } from './read-orders.js';
+import { readOrders, type OrdersFile } from '../orders/read-orders.js';
 import { isPerfect, printTally } from './tally.js';
 
 const SHOWN_PROBLEMS = 20;
@@ -45,7 +45,7 @@ async function loadOrders({ file, orders, seed }: DemoOptions): Promise<OrdersFi
   // npm runs its scripts in the project's folder, and tells where the user was.
   const path = existsSync(file) ? file : resolve(process.env.INIT_CWD ?? '.', file);
   try {
-    return readOrders(await readFile(path, 'utf8'));
+    return await readOrders(await readFile(path, 'utf8'));
   } catch (error) {
     throw new Error(`${file} cannot be used: ${(error as Error).message}`, { cause: error });
   }

@@ -1,10 +1,28 @@
-import { Body, Controller, Get, HttpCode, HttpStatus, NotFoundException, Param, Post } from '@nestjs/common';
+import type { IncomingMessage } from 'node:http';
+import {
+  BadRequestException,
+  Body,
+  Controller,
+  Get,
+  HttpCode,
+  HttpStatus,
+  NotFoundException,
+  Param,
+  Post,
+  Req,
+} from '@nestjs/common';
+import { readCsvBody } from './csv-body.js';
+import { OrdersImport, type ImportReport } from './orders-import.service.js';
 import { OrdersService } from './orders.service.js';
 import { PlaceOrderDto } from './place-order.dto.js';
+import { MissingColumnsError } from './read-orders.js';
 
 @Controller('orders')
 export class OrdersController {
-  constructor(private readonly orders: OrdersService) {}
+  constructor(
+    private readonly orders: OrdersService,
+    private readonly imports: OrdersImport,
+  ) {}
 
   /** The work goes on after the answer. `created` is false for an order that was accepted before. */
   @Post()
@@ -12,6 +30,19 @@ export class OrdersController {
   async place(@Body() order: PlaceOrderDto) {
     const { runId, created } = await this.orders.place(order);
     return { id: order.id, runId, created };
+  }
+
+  /** A CSV file with one order line in each line, as `npm run demo -- --file` takes it. The same file twice makes nothing twice. */
+  @Post('import')
+  @HttpCode(HttpStatus.ACCEPTED)
+  async import(@Req() request: IncomingMessage): Promise<ImportReport> {
+    const text = await readCsvBody(request);
+    try {
+      return await this.imports.import(text);
+    } catch (error) {
+      if (error instanceof MissingColumnsError) throw new BadRequestException(error.message);
+      throw error;
+    }
   }
 
   @Get(':id')

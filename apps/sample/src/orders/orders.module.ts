@@ -6,6 +6,7 @@ import { CardTerminal } from './card-terminal.js';
 import { LedgerEntry } from './ledger-entry.entity.js';
 import { MailServer } from './mail-server.js';
 import { Order } from './order.entity.js';
+import { OrdersImport } from './orders-import.service.js';
 import { OrderSteps } from './order.steps.js';
 import { OrdersController } from './orders.controller.js';
 import { OrdersService } from './orders.service.js';
@@ -17,7 +18,7 @@ import { StockMovement } from './stock-movement.entity.js';
   imports: [TypeOrmModule.forFeature([Order, LedgerEntry, StockMovement, OutboxMail, CardTerminalSwitch])],
   controllers: [OrdersController, CardTerminalController],
   // Steps and workflows are ordinary providers.
-  providers: [OrdersService, OrderSteps, PlaceOrder, CardTerminal, MailServer],
+  providers: [OrdersService, OrdersImport, OrderSteps, PlaceOrder, CardTerminal, MailServer],
   exports: [OrdersService],
 })
 export class OrdersModule {}

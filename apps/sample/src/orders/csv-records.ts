@@ -32,6 +32,8 @@ function readRecord(lines: string[], at: number): Found {
   let record = '';
   for (let height = 1; height <= MAX_HEIGHT && at + height <= lines.length; height++) {
     record += (height > 1 ? '\n' : '') + lines[at + height - 1];
+    // An open quote is closed by an odd one, so only then is it worth a look.
+    if (height > 1 && record.split('"').length % 2 === 0) continue;
     try {
       const [fields = []] = parse(record, { trim: true }) as string[][];
       return { result: { fields }, height };

@@ -1,10 +1,17 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { plainToInstance } from 'class-transformer';
 import { validateSync, type ValidationError } from 'class-validator';
-import { MAX_LINES, OrderLineDto, PlaceOrderDto } from '../orders/place-order.dto.js';
+import { MAX_LINES, OrderLineDto, PlaceOrderDto } from './place-order.dto.js';
 import { csvRecords, type CsvProblem } from './csv-records.js';
+
+/** After so many records the event loop gets its turn, so that a long file keeps nobody waiting. */
+const RECORDS_IN_A_TURN = 200;
 
 const COLUMNS = ['order_id', 'product_id', 'unit_price', 'quantity', 'discount'] as const;
 type Row = Record<(typeof COLUMNS)[number], string>;
+
+/** The first line does not name every column that an order needs. */
+export class MissingColumnsError extends Error {}
 
 export interface OrdersFile {
   orders: PlaceOrderDto[];
@@ -15,14 +22,16 @@ export interface OrdersFile {
 /**
  * Puts orders together from CSV text with one order line in each line, in any order. A line that cannot be used is reported
  * and left out; other columns are ignored.
- * @throws Error if a column is missing
+ * @throws MissingColumnsError
  */
-export function readOrders(text: string): OrdersFile {
+export async function readOrders(text: string): Promise<OrdersFile> {
   const orders = new Map<string, PlaceOrderDto>();
   const problems: CsvProblem[] = [];
   let columns: string[] | undefined;
+  let records = 0;
 
   for (const record of csvRecords(text)) {
+    if (++records % RECORDS_IN_A_TURN === 0) await nextTurn();
     if ('reason' in record) {
       problems.push(record);
     } else if (!columns) {
@@ -48,7 +57,9 @@ function readHeader(fields: string[]): string[] {
   const columns = fields.map((name) => name.toLowerCase());
   const missing = COLUMNS.filter((name) => !columns.includes(name));
   if (missing.length > 0) {
-    throw new Error(`The first line must name the columns ${COLUMNS.join(', ')}; ${missing.join(', ')} is not there.`);
+    throw new MissingColumnsError(
+      `The first line must name the columns ${COLUMNS.join(', ')}; ${missing.join(', ')} is not there.`,
+    );
   }
   return columns;
 }
