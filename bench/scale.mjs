@@ -1,5 +1,5 @@
 // node bench/scale.mjs: what operators look at, with 1,000 and with 1,000,000 finished steps in the tables; then a purge of all these runs
-// while claims go on. One JSON line a reading. DATABASE_URL measures on a server of yours; build first.
+// by their retention while claims go on (--purge: this alone). One JSON line a reading. DATABASE_URL measures on a server of yours; build first.
 import { parseArgs } from 'node:util';
 import pg from 'pg';
 import { DeadLetterStore } from '#cyclone/store/dead-letter-store.js';
@@ -9,17 +9,24 @@ import { migrate } from '#cyclone/store/migrator.js';
 import { OperationsStore } from '#cyclone/store/operations-store.js';
 import { Session } from '#cyclone/store/session.js';
 import { readStats } from '#cyclone/store/stats.js';
+import { resolveRetention } from '#cyclone/worker/retention-options.js';
+import { RetentionSweep } from '#cyclone/worker/retention-sweep.js';
 import { startPostgres } from '../test/support/postgres-server.mjs';
 
 const { values: options } = parseArgs({
-  options: { steps: { type: 'string', default: '1000000' }, samples: { type: 'string', default: '15' } },
+  options: {
+    steps: { type: 'string', default: '1000000' },
+    samples: { type: 'string', default: '15' },
+    purge: { type: 'boolean', default: false },
+  },
 });
 const FEW = 1_000;
 const MANY = Number(options.steps);
 const SAMPLES = Number(options.samples);
 /** Postgres plans a statement anew for its first five executions. */
 const WARM_UP = 6;
-const PURGE_BATCH = 1_000;
+/** How long claims are measured alone. */
+const ALONE_MS = 10_000;
 
 const server = process.env.DATABASE_URL
   ? undefined
@@ -30,9 +37,11 @@ const admin = await open();
 const small = cyclone('cyclone_scale_few');
 const large = cyclone('cyclone_scale_many');
 try {
-  await fill(small, FEW);
   await fill(large, MANY);
-  await compare();
+  if (!options.purge) {
+    await fill(small, FEW);
+    await compare();
+  }
   await measurePurge(large);
 } finally {
   for (const { schema } of [small, large]) await admin.query(`drop schema if exists ${schema} cascade`);
@@ -140,7 +149,7 @@ function percentile(times, share) {
   return times.toSorted((a, b) => a - b)[Math.min(times.length - 1, Math.floor(times.length * share))];
 }
 
-/** Claims and completions on one connection, first alone, then beside a purge of all finished runs on another. */
+/** Claims and completions on one connection, first alone, then beside the retention sweep of all finished runs on another. */
 async function measurePurge({ schema, operations }) {
   const worker = await open();
   const observer = await open();
@@ -184,34 +193,41 @@ async function measurePurge({ schema, operations }) {
     }
   };
 
+  const begun = performance.now();
   const alone = work();
-  await new Promise((resolve) => setTimeout(resolve, 10_000));
+  await new Promise((resolve) => setTimeout(resolve, ALONE_MS));
   state.going = false;
   const before = await alone;
+  const perSecondAlone = before.length / ((performance.now() - begun) / 1000);
 
   state.going = true;
   const beside = work();
   const watching = watch();
   const session = new Session(await open(), { preparedStatements: true });
-  const request = {
-    olderThanMs: 86_400_000,
-    defaultAgeMs: null,
-    limit: PURGE_BATCH,
-    scan: 10 * PURGE_BATCH,
-    dryRun: false,
-    audit: null,
-  };
-  const started = performance.now();
   const batches = [];
-  let after = '-9223372036854775808';
   let runs = 0;
-  for (let ended = false; !ended;) {
-    const begun = performance.now();
-    const batch = await operations.purge(session, { ...request, after });
-    batches.push(performance.now() - begun);
-    ({ walkedTo: after, ended } = batch);
-    runs += batch.runs;
-  }
+  const started = performance.now();
+  await new Promise((resolve, reject) => {
+    const sweep = new RetentionSweep({
+      engine: {
+        connections: { use: (call) => call(session) },
+        operations: {
+          beginRound: () => Promise.resolve(true),
+          purge: async (connection, request) => {
+            const begun = performance.now();
+            const batch = await operations.purge(connection, request);
+            batches.push(performance.now() - begun);
+            runs += batch.runs;
+            if (batch.ended) resolve();
+            return batch;
+          },
+        },
+      },
+      retention: resolveRetention({ defaultAge: '1d' }),
+      problems: { report: (what, error) => reject(error ?? new Error(what)) },
+    });
+    sweep.run();
+  });
   const seconds = (performance.now() - started) / 1000;
   state.going = false;
   await watching;
@@ -222,6 +238,7 @@ async function measurePurge({ schema, operations }) {
     runsPerSecond: runs / seconds,
     batchMs: percentile(batches, 0.5),
     slowestBatchMs: Math.max(...batches),
+    throughputBesideToAlone: during.length / seconds / perSecondAlone,
     claimMsAlone: percentile(before, 0.5),
     claimMsBeside: percentile(during, 0.5),
     claimP99MsAlone: percentile(before, 0.99),

@@ -15,6 +15,7 @@ export {
   NodeNotFoundError,
   NotPausedError,
   NotRetryableError,
+  PayloadCodecError,
   PayloadTooLargeError,
   PermanentError,
   ResultUnavailableError,
@@ -68,6 +69,7 @@ export { WorkflowBuilder, type NodeOptions } from './graph/builder.js';
 export type { ActionHandle, Node, StepHandle, StepNode } from './graph/handle.js';
 export { from, join, lit, type Input, type Joined, type JoinShape } from './graph/inputs.js';
 export type { PlanLimits } from './graph/plan-context.js';
+export type { PayloadCodec, PayloadLeaf, PayloadPlace } from './model/payload-codec.js';
 export { StepContext, type StepLogger } from './graph/step-context.js';
 export { stepsOf, type StepsOf } from './graph/steps-of.js';
 export type { NotStorable, Stored, StoredOutput } from './graph/stored.js';
@@ -75,6 +77,7 @@ export type { StartOptions, SubmitOptions, WaitOptions } from './graph/client-ty
 export type { WorkflowDefinition, WorkflowInput, WorkflowOptions, WorkflowOutput } from './graph/workflow.js';
 
 // worker: how a process executes steps
+export type { RetentionOptions } from './worker/retention-options.js';
 export type { WorkerOptions } from './worker/worker-options.js';
 export type { WorkerHealth } from './worker/worker.js';
 

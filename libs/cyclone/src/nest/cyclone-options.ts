@@ -1,7 +1,9 @@
 import type { DataSource } from 'typeorm';
 import type { CycloneEvent } from '../model/events.js';
 import type { HandlerDefaults } from '../model/options.js';
+import type { PayloadCodec } from '../model/payload-codec.js';
 import type { PlanLimits } from '../graph/plan-context.js';
+import type { RetentionOptions } from '../worker/retention-options.js';
 import type { WorkerOptions } from '../worker/worker-options.js';
 
 /** Options of `CycloneModule`. Whatever is wrong with them is listed at the start, all of it at once (R22). */
@@ -19,6 +21,14 @@ export interface CycloneOptions {
   /** For every step and action that says nothing itself (R9). */
   readonly defaults?: HandlerDefaults;
   readonly limits?: PlanLimits;
+  /**
+   * Runs that are over are deleted by themselves when their retention has passed, from processes with a worker (R35): the longest
+   * `retention` among their steps, `defaultAge` for a step without one. `{}` goes by the steps alone. Processes that share a schema
+   * should say the same. @default nothing is deleted by itself
+   */
+  readonly retention?: RetentionOptions;
+  /** Encodes payloads for the database and decodes them (R38). Every process of one schema needs the same. @default none */
+  readonly codec?: PayloadCodec;
   /** Named prepared statements; false behind a pooler in transaction mode. @default true */
   readonly preparedStatements?: boolean;
   /** Whether the worker hears of work by LISTEN, on a connection of its own; false: by polling alone. @default true */
@@ -41,6 +51,8 @@ export interface ResolvedCycloneOptions {
   readonly worker: false | WorkerOptions;
   readonly defaults: HandlerDefaults;
   readonly limits: PlanLimits;
+  readonly retention: RetentionOptions | undefined;
+  readonly codec: PayloadCodec | undefined;
   readonly preparedStatements: boolean;
   readonly listen: boolean;
   readonly onStepEvent: ((event: CycloneEvent) => unknown) | undefined;

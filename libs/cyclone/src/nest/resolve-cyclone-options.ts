@@ -1,7 +1,9 @@
 import type { CycloneError } from '../model/errors/cyclone-error.js';
 import { InvalidOptionError } from '../model/errors/setup-errors.js';
+import type { PayloadCodec } from '../model/payload-codec.js';
 import { PlanContext } from '../graph/plan-context.js';
 import { checkSchemaName } from '../store/identifier.js';
+import { RETENTION_OPTIONS, resolveRetention } from '../worker/retention-options.js';
 import { resolveWorkerOptions, type WorkerOptions } from '../worker/worker-options.js';
 import { checkDefaults } from './check-handler.js';
 import { checkEach } from './collect-problems.js';
@@ -15,6 +17,8 @@ const OPTIONS = [
   'worker',
   'defaults',
   'limits',
+  'retention',
+  'codec',
   'preparedStatements',
   'listen',
   'onStepEvent',
@@ -51,6 +55,8 @@ export function resolveCycloneOptions(
     worker: options.worker ?? {},
     defaults: options.defaults ?? {},
     limits: options.limits ?? {},
+    retention: options.retention,
+    codec: options.codec,
     preparedStatements: options.preparedStatements ?? true,
     listen: options.listen ?? true,
     onStepEvent: options.onStepEvent,
@@ -63,21 +69,33 @@ export function resolveCycloneOptions(
 
 /** In place of what may be wrong; what is refused anyway needs no more than to be looked at. */
 function harmless({ worker }: CycloneOptions): Partial<ResolvedCycloneOptions> {
-  return { schema: 'public', worker: worker === false ? false : {}, defaults: {}, limits: {}, onStepEvent: undefined };
+  return {
+    schema: 'public',
+    codec: undefined,
+    worker: worker === false ? false : {},
+    defaults: {},
+    limits: {},
+    retention: undefined,
+    onStepEvent: undefined,
+  };
 }
 
 function checkOption(problems: CycloneError[], one: Partial<CycloneOptions>, name: string | undefined): void {
-  const { worker, defaults, limits } = one;
+  const { worker, defaults, limits, retention } = one;
   if (one.schema !== undefined) checkSchemaName(one.schema);
   if (defaults !== undefined) checkDefaults(problems, defaults);
   if (limits !== undefined) {
     checkEach(problems, limits, LIMITS, (limit) => new PlanContext({}, limit), { prefix: 'limits.' });
+  }
+  if (retention !== undefined) {
+    checkEach(problems, retention, RETENTION_OPTIONS, resolveRetention, { prefix: 'retention.' });
   }
   if (worker !== undefined && worker !== false) {
     checkEach(problems, worker, WORKER_OPTIONS, checkWorkerOption, { prefix: 'worker.' });
   }
   checkName(one.name, name);
   checkDataSource(one.dataSource);
+  checkCodec(one.codec);
   checkFlags(one, ['migrationsRun', 'preparedStatements', 'listen'], '');
   if (one.onStepEvent !== undefined && typeof one.onStepEvent !== 'function') {
     throw new InvalidOptionError('onStepEvent', 'must be a function.');
@@ -109,6 +127,14 @@ function isDataSource(given: unknown): given is CycloneOptions['dataSource'] {
   return typeof given === 'string'
     ? given !== ''
     : typeof given === 'object' && given !== null && 'createQueryRunner' in given;
+}
+
+function checkCodec(codec: unknown): void {
+  if (codec === undefined) return;
+  const { encode, decode } = (codec ?? {}) as Partial<PayloadCodec>;
+  if (typeof encode !== 'function' || typeof decode !== 'function') {
+    throw new InvalidOptionError('codec', 'must be an object with the functions encode and decode.');
+  }
 }
 
 function checkFlags<T extends object>(one: T, flags: readonly (keyof T & string)[], prefix: string): void {

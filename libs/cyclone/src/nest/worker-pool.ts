@@ -1,6 +1,7 @@
 import { InvalidOptionError } from '../model/errors/setup-errors.js';
 import { DEFAULT_QUEUE } from '../model/options.js';
 import type { Engine } from '../store/engine.js';
+import { resolveRetention } from '../worker/retention-options.js';
 import { resolveWorkerOptions, type ResolvedWorkerOptions, type WorkerOptions } from '../worker/worker-options.js';
 import type { Timers } from '../worker/timers.js';
 import { Worker, type WorkerHealth } from '../worker/worker.js';
@@ -128,6 +129,7 @@ export class WorkerPool {
       listen: options.listen,
       timers,
       version: packageVersion(),
+      ...(options.retention === undefined ? {} : { retention: resolveRetention(options.retention) }),
       ...(options.limits.maxPayloadBytes === undefined ? {} : { maxPayloadBytes: options.limits.maxPayloadBytes }),
     });
     for (const { where, options: own } of handlers.values()) {

@@ -119,6 +119,7 @@ export class OperationsStore {
       writeAudit: call('cyclone_write_audit', 7, '*'),
       purge: call('cyclone_purge', 8, 'runs, steps, walked_to, ended, to_json(blocked::text[])'),
       forgetWorkers: call('cyclone_forget_workers', 1, '*'),
+      beginRound: call('cyclone_begin_round', 2, '*'),
       stranded: call('cyclone_stranded', 3, 'run_id, workflow, stranded, to_json(problems), walked_to, ended'),
       checkStranded: call('cyclone_check_stranded', 1, 'run_id, workflow, true, to_json(problems)'),
       repairRun: call('cyclone_repair_run', 4, ENGINE_COLUMNS),
@@ -182,6 +183,12 @@ export class OperationsStore {
   async forgetWorkers(session: Session, olderThanMs: number): Promise<number> {
     const [row] = await this.texts(session, 'forgetWorkers', [olderThanMs]);
     return Number(row?.[0]);
+  }
+
+  /** Whether this call has begun the round of that name: one in `everyMs`, whatever the number of processes. */
+  async beginRound(session: Session, name: string, everyMs: number): Promise<boolean> {
+    const [row] = await this.texts(session, 'beginRound', [name, everyMs]);
+    return row?.[0] === 't';
   }
 
   /** One bounded piece of the walk over all runs for those that need a repair (R24). Changes nothing. */

@@ -18,6 +18,7 @@ import { LonelySettler } from './lanes/lonely-settler.js';
 import { LeaseBook } from './leases/lease-book.js';
 import { LeaseKeeper } from './leases/lease-keeper.js';
 import { Listener } from './listener.js';
+import { RetentionSweep } from './retention-sweep.js';
 import { Slots } from './slots.js';
 import { Tick } from './tick.js';
 import type { ResolvedWorkerOptions } from './worker-options.js';
@@ -61,6 +62,7 @@ export class Runtime implements LaneHost {
   private ripening: Timer | undefined;
   private readonly lanes: readonly Lane[];
   private readonly listener: Listener | undefined;
+  private readonly retention: RetentionSweep | undefined;
   private readonly stopped = new AbortController();
   private readonly undo: (() => void)[] = [];
 
@@ -116,17 +118,27 @@ export class Runtime implements LaneHost {
       due: (queues) => this.heat(queues),
     });
     this.listener = options.listen ? new Listener(engine, problems) : undefined;
+    const { retention } = options;
+    this.retention = retention ? new RetentionSweep({ engine, retention, problems }) : undefined;
   }
 
   start(): void {
     const { options } = this;
     this.undo.push(this.engine.notifier.subscribe((wakeup) => this.hear(wakeup)));
-    const timer = options.timers.every('tick', options.pollIntervalMs, () => this.inContext(() => this.housekeep()));
-    this.undo.push(() => timer.stop());
+    this.every('tick', options.pollIntervalMs, () => this.housekeep());
     this.keeper.start();
     this.listener?.start();
     this.housekeep();
+    if (this.retention && options.retention) {
+      this.every('retention', options.retention.intervalMs, () => this.retention?.run());
+      this.retention.run(); // processes that never live as long as the interval purge too
+    }
     void this.beginClaiming();
+  }
+
+  private every(name: string, everyMs: number, call: () => void): void {
+    const timer = this.options.timers.every(name, everyMs, () => this.inContext(call));
+    this.undo.push(() => timer.stop());
   }
 
   /** A lease of a short TTL might expire before the thread that renews it is up. */
@@ -144,6 +156,7 @@ export class Runtime implements LaneHost {
     this.ripening?.cancel();
     const { shutdownTimeoutMs } = this.options;
     void this.retire(false);
+    const purged = this.retention?.stop(LAST_CALL_MS);
     await this.emptyWithin(shutdownTimeoutMs);
     if (this.book.size > 0) {
       this.executor.abortAll(new Error('The worker is shutting down.'));
@@ -159,6 +172,7 @@ export class Runtime implements LaneHost {
     this.stopped.abort();
     this.lonely.close();
     await Promise.all([
+      purged,
       this.listener?.stop(),
       this.keeper.stop(),
       ...this.lanes.map((lane) => lane.close(LAST_CALL_MS)),

@@ -10,6 +10,10 @@ import type { ProblemLog } from './worker-logger.js';
 /** Steps and runs that one sweep handles at most; when there are more it goes on at once, this often. */
 const SWEEP_LIMIT = 200;
 const MAX_SWEEPS = 10;
+/** A worker that was not seen for so long and holds no lease is forgotten; each worker looks as often, and when it starts. */
+const FORGOTTEN_MS = 86_400_000;
+/** How soon it looks again when that has failed. */
+const FORGET_AGAIN_MS = 3_600_000;
 
 export interface TickTools {
   readonly engine: Engine;
@@ -27,6 +31,8 @@ export class Tick {
   /** On `performance.now()`, when the last one succeeded. */
   succeededAt: number | undefined;
   private running = false;
+  /** On `performance.now()`, when dead workers are looked for next. */
+  private forgetAt = 0;
 
   constructor(private readonly tools: TickTools) {}
 
@@ -41,11 +47,20 @@ export class Tick {
         this.succeededAt = performance.now();
         if (!this.read(rows)) break;
       }
+      if (performance.now() >= this.forgetAt) await this.forget();
     } catch (error) {
       problems.report(isSqlError(error) ? 'The housekeeping failed' : 'The housekeeping lost its connection', error);
     } finally {
       this.running = false;
     }
+  }
+
+  /** Rows of workers that died must not pile up: each start of a process leaves one when it ends without a farewell. */
+  private async forget(): Promise<void> {
+    const { engine, lane } = this.tools;
+    this.forgetAt = performance.now() + FORGET_AGAIN_MS;
+    await lane.chore((session) => engine.operations.forgetWorkers(session, FORGOTTEN_MS));
+    this.forgetAt = performance.now() + FORGOTTEN_MS;
   }
 
   private async call(session: Session): Promise<EngineRow[]> {

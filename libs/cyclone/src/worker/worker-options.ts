@@ -4,6 +4,7 @@ import { parseDuration, parsePositiveDuration, type Duration } from '../model/du
 import { InvalidOptionError } from '../model/errors/index.js';
 import { DEFAULT_MAX_PAYLOAD_BYTES } from '../model/payload.js';
 import { isStorable } from '../model/storable-text.js';
+import type { ResolvedRetention } from './retention-options.js';
 import { platformTimers, type Timers } from './timers.js';
 
 /** How a process executes steps. */
@@ -34,6 +35,8 @@ export interface WorkerSettings {
   readonly maxPayloadBytes?: number;
   /** The version of the library, for cyclone_workers. */
   readonly version?: string;
+  /** The sweep of runs whose retention has passed (R35). @default none */
+  readonly retention?: ResolvedRetention;
   readonly timers?: Timers;
 }
 
@@ -53,6 +56,8 @@ export interface ResolvedWorkerOptions {
   readonly autoStart: boolean;
   readonly listen: boolean;
   readonly maxPayloadBytes: number;
+  /** null: nothing is deleted by itself. */
+  readonly retention: ResolvedRetention | null;
   readonly timers: Timers;
 }
 
@@ -88,6 +93,7 @@ export function resolveWorkerOptions(
     autoStart: options.autoStart ?? true,
     listen: settings.listen ?? true,
     maxPayloadBytes: settings.maxPayloadBytes ?? DEFAULT_MAX_PAYLOAD_BYTES,
+    retention: settings.retention ?? null,
     timers: settings.timers ?? platformTimers,
   };
 }
