@@ -27,6 +27,12 @@ export class CallerSubmits {
     return tx === undefined ? undefined : callerTransaction(tx, this.engine.connections);
   }
 
+  /** Ids for runs that need them before they are made. */
+  reserveIds(runner: QueryRunner, count: number): Promise<string[]> {
+    const { connections, submits } = this.engine;
+    return inCallerTransaction(runner, connections, (session) => submits.reserveIds(session, count));
+  }
+
   async submit(runner: QueryRunner, submissions: readonly Submission[]): Promise<string[]> {
     const { connections, submits } = this.engine;
     const runIds = await inCallerTransaction(runner, connections, async (session) => {

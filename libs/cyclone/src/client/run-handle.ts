@@ -6,6 +6,7 @@ import {
   RunFailedError,
   RunNotFoundError,
 } from '../model/errors/run-errors.js';
+import type { PayloadSealer } from '../model/payload-codec.js';
 import { decodePayload } from '../model/payload.js';
 import type { TerminalRunState } from '../model/states.js';
 import type { Engine } from '../store/engine.js';
@@ -47,11 +48,12 @@ export class RunHandle<Out> implements SubmittedRun<Out> {
 
   /**
    * Waits for the end of the run and gives its result; undefined for a workflow without one.
-   * @throws RunFailedError, RunCancelledError, ResultUnavailableError, WaitTimeoutError, RunNotFoundError, ClientClosedError, and the
-   *   reason of `signal` when it aborts
+   * @throws RunFailedError, RunCancelledError, ResultUnavailableError, WaitTimeoutError, RunNotFoundError, ClientClosedError,
+   *   PayloadCodecError, and the reason of `signal` when it aborts
    */
   async result(options: WaitOptions = {}): Promise<Out> {
-    return resultOf(await this.#access.watcher.outcome(this.id, watchOptions(options))) as Out;
+    const outcome = await this.#access.watcher.outcome(this.id, watchOptions(options));
+    return (await resultOf(outcome, this.#access.engine.payloads)) as Out;
   }
 
   /**
@@ -98,7 +100,7 @@ function watchOptions({ timeout, signal }: WaitOptions): WatchOptions {
   };
 }
 
-function resultOf(outcome: FinalOutcome): unknown {
+async function resultOf(outcome: FinalOutcome, payloads: PayloadSealer | undefined): Promise<unknown> {
   const { runId, state, resultNode, resultState, output, cancelReason } = outcome;
   switch (state) {
     case 'failed': {
@@ -112,6 +114,7 @@ function resultOf(outcome: FinalOutcome): unknown {
       if (resultState !== 'completed') {
         throw new ResultUnavailableError(runId, `its result node "${resultNode}" is ${resultState}`);
       }
-      return output === null ? null : decodePayload(output);
+      if (output === null) return null;
+      return payloads ? payloads.open(output, { runId, node: resultNode, part: 'output' }) : decodePayload(output);
   }
 }

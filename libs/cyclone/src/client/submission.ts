@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { RunPlan } from '../graph/plan.js';
+import type { PayloadSealer } from '../model/payload-codec.js';
 import type { Engine } from '../store/engine.js';
-import type { NewKeyedRun, NewRun } from '../store/submit-store.js';
+import type { NewKeyedRun, NewNode, NewRun } from '../store/submit-store.js';
 import { reviveInput } from './payload-validation.js';
 import type { SubmitSettings } from './submit-settings.js';
 
@@ -29,11 +30,10 @@ export interface KeyedSubmission extends Submission {
 export async function toSubmission(plan: RunPlan, settings: SubmitSettings): Promise<Submission> {
   await checkLiterals(plan);
   const wake = new Set<string>();
-  let characters = 0;
-  for (const { inputJson, inputSpec, openDeps, nodeType, queue } of plan.nodes) {
-    characters += (inputJson ?? inputSpec ?? '').length;
+  for (const { openDeps, nodeType, queue } of plan.nodes) {
     if (openDeps === 0 && settings.wake && isExecuted(nodeType)) wake.add(queue);
   }
+  const nodes = plan.nodes.map((node) => ({ ...node, input: node.inputJson, policy: node.policyJson }));
   return {
     run: {
       workflow: plan.workflow,
@@ -42,11 +42,11 @@ export async function toSubmission(plan: RunPlan, settings: SubmitSettings): Pro
       delayMs: settings.delayMs,
       startAt: settings.startAt,
       deadlineMs: settings.deadlineMs,
-      nodes: plan.nodes.map((node) => ({ ...node, input: node.inputJson, policy: node.policyJson })),
+      nodes,
       deps: plan.deps,
     },
     rows: plan.nodes.length + plan.deps.length,
-    characters,
+    characters: charactersOf(nodes),
     wake: [...wake],
   };
 }
@@ -95,6 +95,25 @@ export function emitSubmitted(engine: Engine, submissions: readonly Submission[]
       engine.events.emit({ type: 'submitted', runId, node, kind, queue, attempt: 1, generation: 0, at: new Date() });
     }
   });
+}
+
+/** The same with its payloads encoded for the run that it will be (R38). */
+export async function sealed<S extends Submission>(submission: S, runId: string, payloads: PayloadSealer): Promise<S> {
+  const seal = async (node: NewNode): Promise<NewNode> => {
+    const place = { runId, node: node.node, part: 'input' } as const;
+    return {
+      ...node,
+      input: node.input === null ? null : await payloads.seal(node.input, place),
+      inputSpec: node.inputSpec === null ? null : await payloads.sealSpec(node.inputSpec, place),
+    };
+  };
+  const nodes = await Promise.all(submission.run.nodes.map(seal));
+  return { ...submission, characters: charactersOf(nodes), run: { ...submission.run, id: runId, nodes } };
+}
+
+/** Of the payloads. */
+function charactersOf(nodes: readonly Pick<NewNode, 'input' | 'inputSpec'>[]): number {
+  return nodes.reduce((sum, { input, inputSpec }) => sum + (input ?? inputSpec ?? '').length, 0);
 }
 
 async function checkLiterals(plan: RunPlan): Promise<void> {

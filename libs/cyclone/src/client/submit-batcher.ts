@@ -12,6 +12,7 @@ const ALONE_WAIT_MS = 1_000;
 /** Submits outside a caller's transaction: concurrent ones travel together in one call, keyed ones apart from the others (DESIGN §8). */
 export class SubmitBatcher {
   private readonly unkeyed: Gatherer<Submission, string>;
+  private readonly ids: Gatherer<Submission, string>;
   private readonly keyed: Gatherer<KeyedSubmission, KeyedOutcome>;
   /** Where keys go that another transaction holds: one by one, so that they hold up nobody else. */
   private readonly contended: Gatherer<KeyedSubmission, KeyedOutcome>;
@@ -22,6 +23,10 @@ export class SubmitBatcher {
       send: (session, batch) => submits.submit(session, runsOf(batch)),
       repeatable: false,
     });
+    this.ids = new Gatherer(connections, {
+      send: (session, batch) => submits.reserveIds(session, batch.length),
+      repeatable: true,
+    });
     this.keyed = new Gatherer(connections, {
       send: (session, batch) => submits.submitOnce(session, runsOf(batch), BATCH_WAIT_MS),
       repeatable: true,
@@ -31,6 +36,11 @@ export class SubmitBatcher {
       repeatable: true,
       most: 1,
     });
+  }
+
+  /** An id for a run that needs it before it is made. */
+  reserveId(submission: Submission): Promise<string> {
+    return this.ids.add(submission);
   }
 
   /**
@@ -66,6 +76,7 @@ export class SubmitBatcher {
 
   /** Resolves when nothing is in flight. */
   async drained(): Promise<void> {
+    await this.ids.drained();
     await Promise.all([this.unkeyed.drained(), this.keyed.drained(), this.contended.drained()]);
   }
 }

@@ -22,7 +22,7 @@ import { checkRunId } from './run-id.js';
 import { RunWatcher } from './run-watcher.js';
 import { SubmitBatcher } from './submit-batcher.js';
 import { checkKey, resolveSettings, type SubmitSettings } from './submit-settings.js';
-import { keyed, toSubmission, type Submission } from './submission.js';
+import { keyed, sealed, type Submission, toSubmission } from './submission.js';
 
 /**
  * Submits runs and waits for them. Inject it anywhere. Whatever is refused writes nothing, and leaves the caller's transaction as it
@@ -82,7 +82,8 @@ export class WorkflowClient {
     const settings = resolveSettings(options, known.runDeadline);
     const runner = this.callers.runnerOf(options.tx);
     const { plan, inputJson } = await this.plan(known, input, settings);
-    const submission = keyed(await toSubmission(plan, settings), onceKey, inputJson ?? this.encode(input));
+    const plain = keyed(await toSubmission(plan, settings), onceKey, inputJson ?? this.encode(input));
+    const [submission = plain] = await this.seal([plain], runner);
     const answer = runner
       ? await this.callers.submitOnce(runner, submission)
       : await this.batcher.submitOnce(submission);
@@ -220,9 +221,23 @@ export class WorkflowClient {
   }
 
   private async place(submissions: readonly Submission[], runner: QueryRunner | undefined): Promise<string[]> {
-    if (runner) return this.callers.submit(runner, submissions);
-    const [first, ...rest] = submissions;
-    return first && rest.length === 0 ? [await this.batcher.submit(first)] : this.batcher.submitTogether(submissions);
+    const ready = await this.seal(submissions, runner);
+    if (runner) return this.callers.submit(runner, ready);
+    const [first, ...rest] = ready;
+    return first && rest.length === 0 ? [await this.batcher.submit(first)] : this.batcher.submitTogether(ready);
+  }
+
+  /** Lets the codec encode the payloads, each for its run, whose id it has to know for that (R38). */
+  private async seal<S extends Submission>(
+    plain: readonly S[],
+    runner: QueryRunner | undefined,
+  ): Promise<readonly S[]> {
+    const { payloads } = this.engine;
+    if (!payloads) return plain;
+    const ids = runner
+      ? await this.callers.reserveIds(runner, plain.length)
+      : await Promise.all(plain.map((submission) => this.batcher.reserveId(submission)));
+    return Promise.all(plain.map((submission, index) => sealed(submission, ids[index] as string, payloads)));
   }
 
   private handle<Out>(runId: string, created: boolean): RunHandle<Out> {

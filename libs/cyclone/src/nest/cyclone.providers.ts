@@ -3,6 +3,7 @@ import { DiscoveryService, ExternalContextCreator, ModulesContainer } from '@nes
 import { SchedulerRegistry } from '@nestjs/schedule';
 import { OperatorClient } from '../client/operator-client.js';
 import { WorkflowClient } from '../client/workflow-client.js';
+import { PayloadSealer } from '../model/payload-codec.js';
 import { Connections } from '../store/connections.js';
 import { Engine } from '../store/engine.js';
 import { ProblemLog } from '../worker/worker-logger.js';
@@ -62,7 +63,8 @@ export function createProviders(name: string | undefined): FactoryProvider[] {
       [RESOLVED, FOUND, ProblemLog],
       ({ options }: Resolved, { dataSource }: FoundDataSource, log: ProblemLog) => {
         const connections = new Connections(dataSource, { preparedStatements: options.preparedStatements });
-        return new Engine(connections, options.schema, (what, error) => log.report(what, error));
+        const payloads = options.codec && new PayloadSealer(options.codec);
+        return new Engine(connections, options.schema, (what, error) => log.report(what, error), payloads);
       },
     ),
     provide(

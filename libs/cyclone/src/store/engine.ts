@@ -1,3 +1,4 @@
+import type { PayloadSealer } from '../model/payload-codec.js';
 import { CompletionStore } from './completion-store.js';
 import type { Connections } from './connections.js';
 import { DeadLetterStore } from './dead-letter-store.js';
@@ -21,11 +22,15 @@ export class Engine {
   readonly events: EventHub;
   readonly notifier: Notifier;
 
-  /** @param onProblem told of what went wrong on the side and harms nothing: a listener that threw, a notification not sent */
+  /**
+   * @param onProblem told of what went wrong on the side and harms nothing: a listener that threw, a notification not sent
+   * @param payloads applies the codec to payloads, when there is one (R38)
+   */
   constructor(
     readonly connections: Connections,
     readonly schema: string,
     onProblem: (what: string, error: unknown) => void,
+    readonly payloads?: PayloadSealer,
   ) {
     this.events = new EventHub((error) => onProblem('An event listener failed', error));
     this.notifier = new Notifier(connections, schema, (error) =>

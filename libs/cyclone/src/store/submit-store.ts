@@ -34,6 +34,8 @@ export interface NodePolicy {
 
 /** A run to be made, with its whole graph. */
 export interface NewRun {
+  /** An id of `reserveIds`; all runs of a call have one or none has. */
+  readonly id?: string;
   readonly workflow: string;
   readonly resultNode: string | null;
   /** JSON text of an object; null for none. */
@@ -65,6 +67,7 @@ export interface KeyedOutcome {
 export class SubmitStore {
   private readonly submitStatement: Statement;
   private readonly onceStatement: Statement;
+  private readonly reserved: Reserved;
 
   constructor(schema: string) {
     const list = (n: number): string => Array.from({ length: n }, (_, i) => `$${i + 1}`).join(', ');
@@ -74,11 +77,27 @@ export class SubmitStore {
       'submitOnce',
       `select run_index, run_id, outcome, same_input from ${quoted}.cyclone_submit_once(${list(24)})`,
     );
+    this.reserved = {
+      ids: statement('reserveIds', `select id from ${quoted}.cyclone_reserve_run_ids($1) id`),
+      submit: statement('submit', `select run_index, run_id from ${quoted}.cyclone_submit_with_ids(${list(22)})`),
+      once: statement(
+        'submitOnce',
+        `select run_index, run_id, outcome, same_input from ${quoted}.cyclone_submit_once_with_ids(${list(25)})`,
+      ),
+    };
+  }
+
+  /** Ids for runs that need them before they are made. One that is not used is lost, as by any sequence. */
+  async reserveIds(session: Session, count: number): Promise<string[]> {
+    const rows = await session.rows(this.reserved.ids, [count]);
+    return rows.map(([id]) => id ?? '');
   }
 
   /** Makes the runs; gives their ids in the order of `runs`. */
   async submit(session: Session, runs: readonly NewRun[]): Promise<string[]> {
-    const rows = await session.rows(this.submitStatement, columnsOf(runs));
+    const rows = isReserved(runs)
+      ? await session.rows(this.reserved.submit, [runs.map(({ id }) => id), ...columnsOf(runs)])
+      : await session.rows(this.submitStatement, columnsOf(runs));
     const ids = Array.from({ length: runs.length }, () => '');
     for (const [index, id] of rows) ids[Number(index) - 1] = id ?? '';
     return ids;
@@ -108,7 +127,9 @@ export class SubmitStore {
    */
   async submitOnce(session: Session, runs: readonly NewKeyedRun[], waitMs: number | null): Promise<KeyedOutcome[]> {
     const keys = [runs.map((r) => r.onceKey), runs.map((r) => r.onceHash), waitMs];
-    const rows = await session.rows(this.onceStatement, [...keys, ...columnsOf(runs)]);
+    const rows = isReserved(runs)
+      ? await session.rows(this.reserved.once, [runs.map(({ id }) => id), ...keys, ...columnsOf(runs)])
+      : await session.rows(this.onceStatement, [...keys, ...columnsOf(runs)]);
     const outcomes = Array.from<KeyedOutcome>({ length: runs.length });
     for (const [index, runId, outcome, same] of rows) {
       outcomes[Number(index) - 1] = {
@@ -119,6 +140,17 @@ export class SubmitStore {
     }
     return outcomes;
   }
+}
+
+/** For runs whose ids were reserved. */
+interface Reserved {
+  readonly ids: Statement;
+  readonly submit: Statement;
+  readonly once: Statement;
+}
+
+function isReserved(runs: readonly NewRun[]): boolean {
+  return runs[0]?.id !== undefined;
 }
 
 /** The runs, their nodes and their edges as columns; nodes and edges name their run by its index from 1. */

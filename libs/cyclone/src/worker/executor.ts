@@ -1,8 +1,9 @@
 import type { StepContext } from '../graph/step-context.js';
-import { LeaseLostError } from '../model/errors/index.js';
+import { LeaseLostError, PermanentError, RetryAfterError } from '../model/errors/index.js';
 import type { CycloneEvent } from '../model/events.js';
 import { describeFailure, type Failure } from '../model/failure.js';
 import { errorFingerprint } from '../model/fingerprint.js';
+import type { PayloadSealer } from '../model/payload-codec.js';
 import { decodePayload, encodePayload } from '../model/payload.js';
 import { startTimer } from '../model/timer.js';
 import type { EngineRow } from '../store/engine-row.js';
@@ -37,6 +38,22 @@ export interface ExecutorTools extends TransactionTools {
 
 const invoke = (handler: RegisteredHandler, input: unknown, context: StepContext): unknown =>
   handler.invoke(input, context);
+
+/** The same with an input that a codec has encoded (R38). */
+const invokeOpened = async (
+  handler: RegisteredHandler,
+  input: Promise<unknown>,
+  context: StepContext,
+): Promise<unknown> => {
+  let opened: unknown;
+  try {
+    opened = await input;
+  } catch (error) {
+    throw RetryAfterError.is(error) ? error : new PermanentError((error as Error).message, { cause: error });
+  }
+  context.signal.throwIfAborted();
+  return handler.invoke(opened, context);
+};
 
 /** Executes claimed steps: calls their handlers, and makes of what these return or throw what the database has to know. */
 export class Executor implements ContextTools {
@@ -76,8 +93,14 @@ export class Executor implements ContextTools {
     }
     let result: unknown;
     try {
-      const input = row.input === null ? null : decodePayload(row.input);
-      result = tools.inContext(invoke, handler, input, new StepContextImpl(execution, this));
+      const context = new StepContextImpl(execution, this);
+      const { payloads } = tools.engine;
+      if (payloads && row.input !== null) {
+        const input = payloads.open(row.input, { runId: row.runId, node: row.node, part: 'input' });
+        result = tools.inContext(invokeOpened, handler, input, context);
+      } else {
+        result = tools.inContext(invoke, handler, row.input === null ? null : decodePayload(row.input), context);
+      }
     } catch (error) {
       this.failed(execution, error);
       return;
@@ -160,7 +183,28 @@ export class Executor implements ContextTools {
         this.failed(execution, error, true);
         return;
       }
+      const { payloads } = this.tools.engine;
+      if (payloads) {
+        void this.seal(execution, execution.output, payloads);
+        return;
+      }
     }
+    this.succeed(execution);
+  }
+
+  /** Lets the codec encode the output (R38). What it refuses discards the step, as an output that cannot be stored does. */
+  private async seal(execution: Execution, output: string, payloads: PayloadSealer): Promise<void> {
+    const { runId, node } = execution;
+    try {
+      execution.output = await payloads.seal(output, { runId, node, part: 'output' });
+    } catch (error) {
+      this.failed(execution, error, !RetryAfterError.is(error));
+      return;
+    }
+    if (execution.phase === 'running') this.succeed(execution); // else lost, timed out or released meanwhile
+  }
+
+  private succeed(execution: Execution): void {
     if (execution.tx) void this.commit(execution, execution.tx);
     else this.handOver(execution);
   }

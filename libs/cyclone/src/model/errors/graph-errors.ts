@@ -58,6 +58,26 @@ export class PayloadTooLargeError extends CycloneError {
   }
 }
 
+/** The codec of a Cyclone could not encode or decode a payload (R38). Its own error is the `cause`. */
+export class PayloadCodecError extends CycloneError {
+  static override readonly code = 'CYCLONE_PAYLOAD_CODEC';
+  static {
+    identify(this, 'PayloadCodecError');
+  }
+  readonly runId: string;
+  readonly node: string;
+  constructor(direction: 'encode' | 'decode', place: { runId: string; node: string; part: string }, cause: unknown) {
+    const { runId, node, part } = place;
+    super(
+      `The codec could not ${direction} the ${part} of node "${node}" of run ${runId}: ${cause instanceof Error ? cause.message : String(cause)}. ` +
+        `Give every process the same codec and all keys in use; then retry the run.`,
+      { cause },
+    );
+    this.runId = runId;
+    this.node = node;
+  }
+}
+
 /** An input that its DTO class refuses (R37). */
 export class InputValidationError extends CycloneError {
   static override readonly code = 'CYCLONE_INPUT_VALIDATION';
