@@ -57,7 +57,7 @@ const { echo, seen, booked } = stepsOf(Work);
 class Secretive implements WorkflowDefinition<unknown, unknown> {
   define(b: WorkflowBuilder, input: unknown) {
     const whole = b.step(echo, lit(input as Record<string, unknown>), { node: 'whole' });
-    const card = b.step(seen, joined({ pan: from(whole, 'text') as never }), { node: 'card' });
+    const card = b.step(seen, joined({ pan: from(whole as never, 'text' as never) as never }), { node: 'card' });
     return b.step(echo, joined({ whole: from(whole), card: from(card), note: lit({ l: SECRET, o: [SECRET] }) }), {
       node: 'end',
     });
