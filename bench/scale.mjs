@@ -214,9 +214,9 @@ async function measurePurge({ schema, operations }) {
         operations: {
           beginRound: () => Promise.resolve(true),
           purge: async (connection, request) => {
-            const begun = performance.now();
+            const sentAt = performance.now();
             const batch = await operations.purge(connection, request);
-            batches.push(performance.now() - begun);
+            batches.push(performance.now() - sentAt);
             runs += batch.runs;
             if (batch.ended) resolve();
             return batch;

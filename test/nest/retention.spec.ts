@@ -52,6 +52,7 @@ describe('the option retention (R35)', () => {
   it('deletes by its defaultAge what names no retention', async () => {
     const app = await apps.start({ cyclone: { retention: { interval: 100, defaultAge: '1ms' } }, providers: [Work] });
     await gone((await app.get(WorkflowClient).enqueue(work.lasting, 'a')).id);
+    expect(await apps.sql('select 1 from cyclone_steps')).toEqual([]);
   });
 
   it('deletes nothing in a process without a worker, and nothing when it is not set', async () => {

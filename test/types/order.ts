@@ -77,6 +77,8 @@ export class OrderSteps {
   @Action({ retry: { maxAttempts: 10 } })
   async sendReceipt(receipt: Receipt, ctx: StepContext): Promise<void> {
     ctx.logger.log(`receipt of ${receipt.orderId}`);
+    ctx.progress(0.5, 'half');
+    ctx.progress(1);
   }
 
   private helper(a: number, b: number): number {

@@ -219,7 +219,14 @@ const text: SubmitOptions = { tx: 'tx' };
 /* The context cannot be made by hand, and snooze ends the handler */
 declare const ctx: StepContext;
 const never: never = ctx.snooze('1m');
+const nothing: void = ctx.progress(0.5, 'half');
+// @ts-expect-error a fraction is a number, no text
+ctx.progress('50%');
+// @ts-expect-error a note is a text
+ctx.progress(0.5, { page: 3 });
+// @ts-expect-error nothing but the fraction and the note
+ctx.progress(1, 'pages', 3);
 // @ts-expect-error it is abstract
 const made = new StepContext();
 
-void [OrderSteps, Bad, NotAWorkflow, WrongResult, WrongInput, later, both, text, never, made];
+void [OrderSteps, Bad, NotAWorkflow, WrongResult, WrongInput, later, both, text, never, nothing, made];

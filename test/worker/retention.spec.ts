@@ -14,10 +14,10 @@ const sweeping = (options: RetentionOptions = {}): WorkerSettings => ({ retentio
 /** Runs with these retentions of their steps (null: none), in this state, that ended so many days ago. */
 async function ended(days: number, state: 'completed' | 'failed', ...retentions: (number | null)[]): Promise<string> {
   const [first] = job('old').nodes;
-  const nodes = retentions.map((days, i) => ({
+  const nodes = retentions.map((kept, i) => ({
     ...first!,
     node: `n${i}`,
-    policy: days === null ? null : JSON.stringify({ retentionMs: days * DAY }),
+    policy: kept === null ? null : JSON.stringify({ retentionMs: kept * DAY }),
   }));
   const id = await fixture.submitOne(graph(nodes));
   await fixture.rows('alter table cyclone_steps disable trigger user');
@@ -139,6 +139,7 @@ describe('the retention sweep (R35)', () => {
     await fixture.rows('drop function cyclone_delete_runs');
     await fixture.rows('alter function mislaid rename to cyclone_delete_runs');
     await fixture.until('select not exists (select 1 from cyclone_runs)');
+    expect(await left()).toEqual([]);
   });
 
   it('names runs that a foreign key of the application holds once, not in every round', async () => {

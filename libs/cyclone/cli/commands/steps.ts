@@ -72,12 +72,20 @@ export function addSteps(program: Command, shell: Shell): void {
     );
 }
 
+/** A running step also says how far its handler has come. */
+function stateOf({ state, lease_expired, progress, progress_note }: StepRecord): string {
+  const remarks = lease_expired ? ['lease expired'] : [];
+  if (state === 'running' && progress != null) remarks.push(`${Math.floor(Number(progress) * 100)} %`);
+  if (state === 'running' && progress_note) remarks.push(String(progress_note));
+  return remarks.length === 0 ? String(state) : `${String(state)} (${remarks.join(', ')})`;
+}
+
 const STEPS: Listing<StepRecord> = {
   columns: [
     { title: 'NODE', value: ({ node }) => node },
     { title: 'TYPE', value: ({ node_type }) => node_type },
     { title: 'KIND', value: ({ kind }) => kind },
-    { title: 'STATE', value: (step) => (step.lease_expired ? `${step.state} (lease expired)` : step.state) },
+    { title: 'STATE', value: stateOf },
     { title: 'ATTEMPT', value: ({ attempt, max_attempts }) => `${String(attempt)}/${String(max_attempts)}` },
     { title: 'RECLAIMS', value: ({ reclaims }) => reclaims },
     { title: 'STARTED', value: ({ started_at }) => time(started_at) },

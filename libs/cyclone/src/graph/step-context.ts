@@ -40,4 +40,16 @@ export abstract class StepContext {
    * throwing a SnoozeError: let it pass through your catch blocks.
    */
   abstract snooze(delay: Duration): never;
+
+  /**
+   * Says how far the step has come: shown as `progress` and `progress_note` in cyclone_v_steps, until the next execution of the step
+   * begins at nothing. It travels with the renewal of the lease (every third of `leaseTtl`), the newest report only, so it may be called
+   * as often as you like and costs no statement (R18). What is reported after the last renewal is never stored, and after the end of the
+   * execution nothing happens. It is no payload: no codec sees the note.
+   *
+   * @param fraction 0 to 1
+   * @param note at most 1,024 bytes; without one the last note stays, '' clears it
+   * @throws InvalidOptionError for a fraction or a note that makes no sense; nothing is reported then
+   */
+  abstract progress(fraction: number, note?: string): void;
 }

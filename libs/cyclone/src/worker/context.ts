@@ -4,6 +4,7 @@ import type { Duration } from '../model/duration.js';
 import { CompletionTransactionError, LeaseLostError, SnoozeError } from '../model/errors/index.js';
 import type { CompletionTransaction } from './completion/completion-transaction.js';
 import type { Execution } from './execution.js';
+import { checkProgress, mergeProgress } from '../model/progress.js';
 import { createSafeController } from './safe-signal.js';
 import { stepLogger, type ProblemLog, type WorkerLogger } from './worker-logger.js';
 
@@ -74,6 +75,13 @@ export class StepContextImpl extends StepContext {
   override snooze(delay: Duration): never {
     this.assertUsable();
     throw new SnoozeError(delay);
+  }
+
+  override progress(fraction: number, note?: string): void {
+    const { execution } = this;
+    // Nobody may be left to hear an error: the execution is over.
+    if (execution.phase !== 'running' || execution.aborted || !execution.handlerAtWork) return;
+    execution.progress = mergeProgress(execution.progress, checkProgress(fraction, note));
   }
 
   private assertUsable(): void {

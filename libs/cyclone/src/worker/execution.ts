@@ -1,3 +1,4 @@
+import type { Progress } from '../model/progress.js';
 import type { Timer } from '../model/timer.js';
 import type { EngineRow } from '../store/engine-row.js';
 import type { Completion, Settlement } from '../store/engine-store.js';
@@ -40,6 +41,8 @@ export class Execution implements Completion {
   abortReason: unknown;
   aborted = false;
   timer: Timer | undefined;
+  /** Reported by the handler since the last renewal. */
+  progress: Progress | undefined;
   tx: CompletionTransaction | undefined;
 
   constructor(

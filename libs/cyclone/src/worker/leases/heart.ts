@@ -1,8 +1,11 @@
 import { sleep, startTimer } from '../../model/timer.js';
-import type { EngineStore, Lease } from '../../store/engine-store.js';
+import { isSqlError } from '../../store/connections.js';
+import type { EngineStore, Lease, MissedBeat } from '../../store/engine-store.js';
+import type { OperationsStore, ProgressBeat } from '../../store/operations-store.js';
 import { destroyClient, type RawClient } from '../../store/raw-client.js';
 import { Session } from '../../store/session.js';
 import { monotonicMs } from '../clock.js';
+import { ProgressReports, type ProgressReport } from './progress-reports.js';
 
 /** The world of a heart: the lease thread, or the main thread where a thread is not possible. */
 export interface HeartBody {
@@ -15,6 +18,12 @@ export interface HeartBody {
   /** A renewal that was sent at `sentAt` (monotonic) has succeeded. */
   renewed(sentAt: number): void;
   problem(message: string, error: unknown): void;
+}
+
+/** What renews leases in the database; an Engine is one. */
+export interface Renewals {
+  readonly store: EngineStore;
+  readonly operations: OperationsStore;
 }
 
 export interface HeartOptions {
@@ -42,15 +51,21 @@ export class Heart {
   private readonly stopping = new AbortController();
   private hurry = new AbortController();
   private running: Promise<void> = Promise.resolve();
+  private readonly reports = new ProgressReports();
 
   constructor(
     private readonly options: HeartOptions,
-    private readonly store: EngineStore,
+    private readonly renewals: Renewals,
     private readonly body: HeartBody,
   ) {}
 
   start(): void {
     this.running = this.run();
+  }
+
+  /** Takes what handlers reported; the next beat carries it. */
+  report(progress: readonly ProgressReport[]): void {
+    this.reports.add(progress);
   }
 
   /** Beats now instead of in a while (R28). */
@@ -85,7 +100,7 @@ export class Heart {
 
   /** False when a lease was locked and not renewed. */
   private async beat(): Promise<boolean> {
-    const { owner, leaseTtlMs, stallLimitMs } = this.options;
+    const { leaseTtlMs, stallLimitMs } = this.options;
     const leases = await this.body.leases(Math.min(ASK_MS, leaseTtlMs / BEATS / 2));
     const now = monotonicMs();
     if (leases) {
@@ -99,7 +114,7 @@ export class Heart {
     const limit = startTimer(leaseTtlMs / BEATS, () => destroyClient(client));
     try {
       const sentAt = monotonicMs();
-      const missed = await this.store.heartbeat(session, owner, leaseTtlMs, leases ?? null);
+      const missed = await this.renew(session, leases, leases && this.reports.take(leases));
       this.body.renewed(sentAt);
       const gone = missed.filter(({ outcome }) => outcome === 'gone');
       if (gone.length > 0) this.body.gone(gone);
@@ -107,6 +122,34 @@ export class Heart {
     } finally {
       limit.cancel();
     }
+  }
+
+  /** Renews in one statement, which carries `beats` when something was reported: reports cost no statement of their own. */
+  private async renew(
+    session: Session,
+    leases: readonly Lease[] | undefined,
+    beats: readonly ProgressBeat[] | undefined,
+  ): Promise<readonly MissedBeat[]> {
+    const { owner, leaseTtlMs } = this.options;
+    const { store, operations } = this.renewals;
+    if (beats) {
+      try {
+        const missed = await operations.heartbeatProgress(session, owner, leaseTtlMs, beats);
+        const locked = new Set(
+          missed.filter(({ outcome }) => outcome === 'skipped').map(({ runId, node }) => `${runId}:${node}`),
+        );
+        this.reports.putBack(beats.filter(({ runId, node }) => locked.has(`${runId}:${node}`)));
+        return missed;
+      } catch (error) {
+        if (!isSqlError(error)) {
+          this.reports.putBack(beats);
+          throw error;
+        }
+        // A report that cannot be stored must not cost a lease.
+        this.body.problem('Progress could not be stored', error);
+      }
+    }
+    return store.heartbeat(session, owner, leaseTtlMs, leases ?? null);
   }
 
   private async connect(): Promise<Session> {

@@ -1,5 +1,6 @@
 import type { Lease } from '../../store/engine-store.js';
 import type { Execution } from '../execution.js';
+import type { ProgressReport } from './progress-reports.js';
 
 /** Every lease that this worker holds: of handlers at work, and of outcomes that the database does not know yet. */
 export class LeaseBook {
@@ -37,6 +38,18 @@ export class LeaseBook {
   /** A copy, for calls and threads. */
   list(): Lease[] {
     return Array.from(this.executions.values(), ({ runId, node, generation }) => ({ runId, node, generation }));
+  }
+
+  /** What handlers reported since the last call. */
+  takeProgress(): ProgressReport[] {
+    const reports: ProgressReport[] = [];
+    for (const execution of this.executions.values()) {
+      if (!execution.progress) continue;
+      const { runId, node, generation } = execution;
+      reports.push({ runId, node, generation, ...execution.progress });
+      execution.progress = undefined;
+    }
+    return reports;
   }
 
   /** Resolves when no lease is held. */

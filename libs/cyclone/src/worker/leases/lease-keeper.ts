@@ -86,14 +86,18 @@ export class LeaseKeeper {
       'The connection options hold functions that no thread can be given, so leases are renewed on the main thread: ' +
         'a handler that blocks the event loop for longer than leaseTtl loses its lease',
     );
-    this.local = new Heart(this.options, engine.store, {
-      leases: () => Promise.resolve(book.list()),
+    const heart = new Heart(this.options, engine, {
+      leases: () => {
+        heart.report(book.takeProgress());
+        return Promise.resolve(book.list());
+      },
       connect: () => engine.connections.openClient('cyclone-leases'),
       gone: (leases) => this.onGone({ type: 'gone', leases }),
       renewed: (sentAt) => Atomics.store(this.renewed, 0, BigInt(sentAt)),
       problem: (message, error) => problems.report(message, error),
     });
-    this.local.start();
+    this.local = heart;
+    heart.start();
     this.signalReady();
   }
 
@@ -128,7 +132,7 @@ export class LeaseKeeper {
       case 'ask':
         this.restarts = 0;
         this.signalReady();
-        this.tell({ type: 'leases', leases: this.tools.book.list() });
+        this.tell({ type: 'leases', leases: this.tools.book.list(), progress: this.tools.book.takeProgress() });
         break;
       case 'gone':
         this.onGone(message);

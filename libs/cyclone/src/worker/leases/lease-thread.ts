@@ -2,6 +2,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import pg from 'pg';
 import { startTimer } from '../../model/timer.js';
 import { EngineStore, type Lease } from '../../store/engine-store.js';
+import { OperationsStore } from '../../store/operations-store.js';
 import type { RawClient } from '../../store/raw-client.js';
 import { Heart } from './heart.js';
 import type { FromThread, ThreadData, ToThread } from './thread-messages.js';
@@ -16,31 +17,35 @@ const tell = (message: FromThread): void => port.postMessage(message);
 let answerLeases: ((leases: readonly Lease[] | undefined) => void) | undefined;
 let answerPassword: { resolve(password: string): void; reject(error: Error): void } | undefined;
 
-const heart = new Heart(data, new EngineStore(data.schema), {
-  leases: (limitMs) =>
-    new Promise((resolve) => {
-      const limit = startTimer(limitMs, () => resolve(undefined));
-      answerLeases = (leases) => {
-        limit.cancel();
-        resolve(leases);
-      };
-      tell({ type: 'ask' });
-    }),
-  connect: async () => {
-    const client = new pg.Client({
-      connectionTimeoutMillis: data.leaseTtlMs / 3,
-      ...data.clientOptions,
-      ...(data.asksPassword ? { password } : {}),
-      application_name: 'cyclone-leases',
-    });
-    client.on('error', () => undefined); // heard of by the call that fails
-    await client.connect();
-    return client as unknown as RawClient;
+const heart = new Heart(
+  data,
+  { store: new EngineStore(data.schema), operations: new OperationsStore(data.schema) },
+  {
+    leases: (limitMs) =>
+      new Promise((resolve) => {
+        const limit = startTimer(limitMs, () => resolve(undefined));
+        answerLeases = (leases) => {
+          limit.cancel();
+          resolve(leases);
+        };
+        tell({ type: 'ask' });
+      }),
+    connect: async () => {
+      const client = new pg.Client({
+        connectionTimeoutMillis: data.leaseTtlMs / 3,
+        ...data.clientOptions,
+        ...(data.asksPassword ? { password } : {}),
+        application_name: 'cyclone-leases',
+      });
+      client.on('error', () => undefined); // heard of by the call that fails
+      await client.connect();
+      return client as unknown as RawClient;
+    },
+    gone: (leases) => tell({ type: 'gone', leases }),
+    renewed: (sentAt) => Atomics.store(renewedAt, 0, BigInt(sentAt)),
+    problem: (message, error) => tell({ type: 'problem', message: `${message}: ${String(error)}` }),
   },
-  gone: (leases) => tell({ type: 'gone', leases }),
-  renewed: (sentAt) => Atomics.store(renewedAt, 0, BigInt(sentAt)),
-  problem: (message, error) => tell({ type: 'problem', message: `${message}: ${String(error)}` }),
-});
+);
 
 function password(): Promise<string> {
   return new Promise((resolve, reject) => {
@@ -52,6 +57,7 @@ function password(): Promise<string> {
 port.on('message', (message: ToThread) => {
   switch (message.type) {
     case 'leases':
+      heart.report(message.progress); // of an answer that comes too late as well
       answerLeases?.(message.leases);
       break;
     case 'beat':

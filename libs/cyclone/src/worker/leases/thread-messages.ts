@@ -1,9 +1,10 @@
 import type { Lease } from '../../store/engine-store.js';
+import type { ProgressReport } from './progress-reports.js';
 
 /** From the main thread to the lease thread. */
 export type ToThread =
-  /** The answer to `ask`: every lease that is held. */
-  | { readonly type: 'leases'; readonly leases: readonly Lease[] }
+  /** The answer to `ask`: every lease that is held, and what handlers reported since the last answer. */
+  | { readonly type: 'leases'; readonly leases: readonly Lease[]; readonly progress: readonly ProgressReport[] }
   /** Renew now. */
   | { readonly type: 'beat' }
   /** The answer to `password`. */
