@@ -11,6 +11,7 @@ export {
   InvalidGraphError,
   InvalidOptionError,
   InvalidPayloadError,
+  IrreversibleMigrationError,
   LeaseLostError,
   NodeNotFoundError,
   NotPausedError,
@@ -116,6 +117,9 @@ export type { OpenWork, Stats } from './store/stats.js';
 export { describeReason, type Explanation, type ExplanationReason } from './model/explanation.js';
 export { RunHandle } from './client/run-handle.js';
 export { WorkflowClient } from './client/workflow-client.js';
+
+// store: the schema, for TypeORM's own migrations
+export { cycloneMigrations, type CycloneMigrationsOptions } from './store/typeorm-migrations.js';
 
 // nest: decorators
 export { Action } from './nest/decorators/action.decorator.js';

@@ -34,7 +34,7 @@ export function addMigrate(program: Command, shell: Shell): void {
       checkSchemaName(options.schema, '--schema');
       if (options.sql && options.status) throw new UsageError('--sql and --status exclude each other.');
       const what = options.sql ? 'sql' : options.status ? 'status' : argument;
-      if (what === 'sql') process.stdout.write(await migrationSql(options.schema, { from: options.from }));
+      if (what === 'sql') process.stdout.write(migrationSql(options.schema, { from: options.from }));
       else if (what === 'status') await status(options, shell);
       else await up(options, shell);
     });

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { readdir, readFile } from 'node:fs/promises';
+import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -27,24 +27,22 @@ export interface ShippedMigrations {
 /** The build puts the repository's `migrations/` beside the folder of this module. */
 const FOLDER = join(dirname(fileURLToPath(import.meta.url)), '../migrations');
 
-/** Reads the migrations that the package ships. */
-export async function readMigrations(): Promise<ShippedMigrations> {
-  const [files, functions] = await Promise.all([readSql(FOLDER), readSql(join(FOLDER, 'functions'))]);
+/** Reads the migrations that the package ships; at once, because TypeORM wants to know their names before it does anything. */
+export function readMigrations(): ShippedMigrations {
+  const functions = readSql(join(FOLDER, 'functions'));
   return {
-    files: files.map(({ name, sql }) => ({ version: Number.parseInt(name, 10), name, sql })),
+    files: readSql(FOLDER).map(({ name, sql }) => ({ version: Number.parseInt(name, 10), name, sql })),
     functions,
     functionsChecksum: checksum(functions.map(({ name, sql }) => `${name}\n${sql}`)),
   };
 }
 
-async function readSql(folder: string): Promise<{ name: string; sql: string }[]> {
-  const names = (await readdir(folder)).filter((name) => name.endsWith('.sql')).toSorted();
-  return Promise.all(
-    names.map(async (name) => ({
-      name: name.slice(0, -'.sql'.length),
-      sql: (await readFile(join(folder, name), 'utf8')).replaceAll('\r\n', '\n'),
-    })),
-  );
+function readSql(folder: string): { name: string; sql: string }[] {
+  const files = readdirSync(folder).filter((name) => name.endsWith('.sql'));
+  return files.toSorted().map((file) => ({
+    name: file.slice(0, -'.sql'.length),
+    sql: readFileSync(join(folder, file), 'utf8').replaceAll('\r\n', '\n'),
+  }));
 }
 
 function checksum(texts: readonly string[]): string {

@@ -2,10 +2,12 @@ import type { DataSource } from 'typeorm';
 import { CycloneError, InvalidOptionError, SchemaVersionError } from '../model/errors/index.js';
 import { checkSchemaName, quoteIdentifier } from './identifier.js';
 import { readMigrations, SCHEMA_VERSION, type ShippedMigrations } from './migration-files.js';
+import { functionStatements, lockName, searchPath, SETTINGS } from './migration-script.js';
 import { destroyClient, rawClientOf, type RawClient } from './raw-client.js';
 import { readSchemaStatus, schemaProblem, type Query, type SchemaStatus } from './schema-status.js';
 import { dataSourceProblem, serverVersionProblem } from './server-check.js';
 
+export { migrationSql } from './migration-script.js';
 export { SCHEMA_VERSION };
 
 /** A connected client of `pg`; not a pool, because a migration is one transaction. */
@@ -56,7 +58,7 @@ export async function migrate(
   { schema = 'public', log = () => undefined }: MigrateOptions = {},
 ): Promise<MigrationResult> {
   checkSchemaName(schema);
-  const shipped = await readMigrations();
+  const shipped = readMigrations();
   return withQuery(target, async (query) => {
     // READ COMMITTED, whatever the default is: what another process has done is looked up after the lock is ours.
     await query('begin isolation level read committed read write');
@@ -77,7 +79,7 @@ export async function migrationStatus(
   { schema = 'public' }: Pick<MigrateOptions, 'schema'> = {},
 ): Promise<MigrationStatus> {
   checkSchemaName(schema);
-  const shipped = await readMigrations();
+  const shipped = readMigrations();
   const status = await withQuery(target, (query) => readSchemaStatus(query, schema));
   return {
     ...status,
@@ -87,36 +89,8 @@ export async function migrationStatus(
   };
 }
 
-/**
- * Everything that `migrate` does, as a script for psql: for databases that only an administrator may change.
- *
- * @param from the version that the schema has; 0 is an empty one
- */
-export async function migrationSql(schema = 'public', { from = 0 }: { readonly from?: number } = {}): Promise<string> {
-  checkSchemaName(schema);
-  const shipped = await readMigrations();
-  return [
-    'begin isolation level read committed read write;',
-    ...SETTINGS,
-    `select pg_advisory_xact_lock(hashtextextended(${literal(lockName(schema))}, 0));`,
-    `create schema if not exists ${quoteIdentifier(schema)};`,
-    searchPath(schema),
-    ...shipped.files.filter((file) => file.version > from).map(({ name, sql }) => `\n-- ${name}\n${sql.trimEnd()}`),
-    ...functionStatements(shipped).map((sql) => `\n${sql}`),
-    'commit;',
-    '',
-  ].join('\n');
-}
-
-/** An application's limits on statements are not made for migrations; `language sql` bodies name functions that come later. */
-const SETTINGS = [
-  'set local statement_timeout = 0;',
-  'set local lock_timeout = 0;',
-  'set local idle_in_transaction_session_timeout = 0;',
-  'set local check_function_bodies = off;',
-];
-
-async function migrateLocked(
+/** What `migrate` does, in a transaction that is open already, at READ COMMITTED. */
+export async function migrateLocked(
   query: Query,
   shipped: ShippedMigrations,
   schema: string,
@@ -160,44 +134,6 @@ async function enterSchema(query: Query, schema: string, log: (message: string) 
     log(`Created the schema ${quoteIdentifier(schema)}.`);
   }
   await query(searchPath(schema));
-}
-
-/** Functions that say SET search_path FROM CURRENT keep this one for ever (C15). */
-function searchPath(schema: string): string {
-  return `set local search_path = ${quoteIdentifier(schema)}, pg_temp;`;
-}
-
-/** Replaces the functions, lets nobody call them but their owner and whom an administrator named (C15), and notes which they are. */
-function functionStatements(shipped: ShippedMigrations): string[] {
-  const names = shipped.functions.map(({ name }) => literal(name)).join(', ');
-  return [
-    ...shipped.functions.map(({ sql }) => sql.trimEnd()),
-    `do $cyclone$
-declare
-  v_function regprocedure;
-begin
-  for v_function in
-    select p.oid from pg_proc p join pg_namespace n on n.oid = p.pronamespace
-     where n.nspname = current_schema() and p.proname in (${names})
-  loop
-    execute format('revoke execute on function %s from public', v_function);
-  end loop;
-end
-$cyclone$;`,
-    `update cyclone_schema_version set functions = ${literal(shipped.functionsChecksum)}
- where version = (select max(version) from cyclone_schema_version);`,
-  ];
-}
-
-function lockName(schema: string): string {
-  return `cyclone migrations of ${schema}`;
-}
-
-/** A text as SQL literal: names of our own files, checksums and the checked name of the schema. */
-function literal(text: string): string {
-  return text.includes('\\')
-    ? `E'${text.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`
-    : `'${text.replaceAll("'", "''")}'`;
 }
 
 async function run(query: Query, name: string, sql: string): Promise<void> {

@@ -68,6 +68,25 @@ export class SchemaVersionError extends CycloneError {
   }
 }
 
+/** A migration of Cyclone was asked to go back. Nothing was changed. */
+export class IrreversibleMigrationError extends CycloneError {
+  static override readonly code = 'CYCLONE_IRREVERSIBLE_MIGRATION';
+  static {
+    identify(this, 'IrreversibleMigrationError');
+  }
+  constructor(
+    /** The name of the migration, as TypeORM knows it. */
+    readonly migration: string,
+    readonly schema: string,
+  ) {
+    super(
+      `${migration} cannot be reverted: the tables of Cyclone in the schema "${schema}" hold the runs, and going back would delete them. ` +
+        `An older library works with a newer schema that says so, so a rollback of the application needs none. ` +
+        `To revert what came before it, step over it with migration:revert --fake; to remove Cyclone, drop its objects yourself.`,
+    );
+  }
+}
+
 /** The server or the role starts transactions above READ COMMITTED, which would strand runs (R22). */
 export class UnsafeIsolationError extends CycloneError {
   static override readonly code = 'CYCLONE_UNSAFE_ISOLATION';

@@ -63,7 +63,7 @@ export const checkTables: Check = async ({ query, schema }) => {
 
 /** Are the functions those of this library, letter by letter? */
 export const checkFunctions: Check = async ({ query, schema }) => {
-  const shipped = await readMigrations();
+  const shipped = readMigrations();
   const status = await readSchemaStatus(query, schema);
   if (status.functionsChecksum !== shipped.functionsChecksum) {
     return [
