@@ -24,7 +24,7 @@ async function openBoth(): Promise<{ ours: HeldSession; others: HeldSession }> {
 
 /** Only one of the sessions has ended. */
 async function expectEnded(ended: HeldSession, alive: HeldSession): Promise<void> {
-  await expect(ended.session.script('look', 'select 1')).rejects.toThrow();
+  await expect(ended.session.script('look', 'select 1')).rejects.toBeInstanceOf(Error);
   await expect(alive.session.script('look', 'select 1')).resolves.toHaveLength(1);
   await ended.release(true);
   await alive.release(true);

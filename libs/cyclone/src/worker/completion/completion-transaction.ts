@@ -203,7 +203,10 @@ export class CompletionTransaction {
       await this.runner?.rollback();
     } catch (error) {
       broken = true;
-      this.tools.problems.report(`The transaction of step ${this.execution.key} could not be rolled back`, error);
+      // A session that has ended has rolled back with that, and whoever takes a lease away ends its session (C3).
+      if (isSqlError(error)) {
+        this.tools.problems.report(`The transaction of step ${this.execution.key} could not be rolled back`, error);
+      }
     }
     await this.release(broken);
   }
