@@ -82,7 +82,9 @@ begin
            available_at = case when o.open_deps = 0 then v_now end,
            scheduled_at = case when o.was = 'discarded' then least(s.scheduled_at, v_now) else s.scheduled_at end,
            wait_left_ms = null,
-           wake_at = case when s.node_type = 'timer' then coalesce(s.wake_at, v_now + cyclone_ms(coalesce(s.wait_left_ms, s.wait_ms)))
+           -- A wait that has not begun yet gets its time when it does.
+           wake_at = case when s.node_type = 'timer' and (o.open_deps = 0 or s.wait_ms is null)
+                            then coalesce(s.wake_at, v_now + cyclone_ms(coalesce(s.wait_left_ms, s.wait_ms)))
                           when o.open_deps = 0 then v_now + cyclone_ms(s.wait_ms) end
       from reopened o
      where s.run_id = p_run and s.node = o.node

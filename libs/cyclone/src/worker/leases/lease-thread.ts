@@ -14,6 +14,9 @@ const data = workerData as ThreadData;
 const renewedAt = new BigInt64Array(data.renewedAt);
 const tell = (message: FromThread): void => port.postMessage(message);
 
+/** A connection that is not there by now will not come. */
+const LONGEST_CONNECT_MS = 60_000;
+
 let answerLeases: ((leases: readonly Lease[] | undefined) => void) | undefined;
 let answerPassword: { resolve(password: string): void; reject(error: Error): void } | undefined;
 
@@ -32,7 +35,8 @@ const heart = new Heart(
       }),
     connect: async () => {
       const client = new pg.Client({
-        connectionTimeoutMillis: data.leaseTtlMs / 3,
+        // The driver's timer is the platform's: it would end a wait of more than 24.8 days at once (C12).
+        connectionTimeoutMillis: Math.min(data.leaseTtlMs / 3, LONGEST_CONNECT_MS),
         ...data.clientOptions,
         ...(data.asksPassword ? { password } : {}),
         application_name: 'cyclone-leases',
