@@ -7,6 +7,7 @@ import { WorkflowClient } from 'nestjs-cyclone';
 import pg from 'pg';
 import { startPostgres } from '../test/support/postgres-server.mjs';
 import { measureBare } from './bare.mjs';
+import { countStatements } from './statement-counter.mjs';
 import { Chain, bench, benchModule } from './workload.mjs';
 
 const { values: options } = parseArgs({
@@ -87,12 +88,12 @@ async function measure(workload, analyse) {
   return rate;
 }
 
-async function start(queues) {
+async function start(queues, workerUrl = url) {
   await admin.query(`drop schema if exists ${SCHEMA} cascade`);
   await admin.query(
     'drop table if exists bench_ledger; create table bench_ledger (run_id bigint, node text, amount numeric)',
   );
-  const settings = JSON.stringify({ url, schema: SCHEMA, queues, poolSize: POOL });
+  const settings = JSON.stringify({ url: workerUrl, schema: SCHEMA, queues, poolSize: POOL });
   const worker = fork(new URL('worker.mjs', import.meta.url), [settings], { execArgv: ['--expose-gc'] });
   await once(worker, 'message');
   const app = await NestFactory.createApplicationContext(benchModule(url, SCHEMA, false, 4), {
@@ -147,8 +148,9 @@ async function measureMemory() {
 }
 
 async function measureIdle() {
-  const { worker, close } = await start(SLOTS);
-  const read = async () => ({ ...(await ask(worker, 'memory')), queries: await transactions(), at: performance.now() });
+  const proxy = await countStatements(url);
+  const { worker, close } = await start(SLOTS, proxy.url);
+  const read = async () => ({ ...(await ask(worker, 'memory')), ...proxy.counter, at: performance.now() });
   await new Promise((resolve) => setTimeout(resolve, 5_000));
   const before = await read();
   await new Promise((resolve) => setTimeout(resolve, 60_000));
@@ -158,16 +160,10 @@ async function measureIdle() {
   report({
     workload: 'idle',
     seconds,
-    queriesPerSecond: (after.queries - before.queries) / seconds,
+    connections: after.connections,
+    statementsPerSecond: (after.statements - before.statements) / seconds,
     coreShare: busy / seconds,
   });
   await close();
-}
-
-async function transactions() {
-  await admin.query('select pg_stat_force_next_flush()').catch(() => undefined);
-  const { rows } = await admin.query(
-    `select xact_commit + xact_rollback as n from pg_stat_database where datname = current_database()`,
-  );
-  return Number(rows[0].n);
+  proxy.close();
 }
