@@ -54,5 +54,8 @@ function libraryIn(folder: string): Library {
 function change(file: string, from: string, to: string): void {
   const text = readFileSync(file, 'utf8');
   if (!text.includes(from)) throw new Error(`${file} has no ${from}`);
-  writeFileSync(file, text.replace(from, () => to));
+  writeFileSync(
+    file,
+    text.replace(from, () => to),
+  );
 }

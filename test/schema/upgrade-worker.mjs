@@ -57,7 +57,7 @@ class Book {
 }
 Workflow({ name: 'book' })(Book);
 
-const Application = class {};
+function Application() {}
 Module({
   imports: [
     TypeOrmModule.forRoot({ type: 'postgres', url, poolSize: 10, retryAttempts: 0 }),
@@ -77,7 +77,10 @@ process.on('message', () => (load.going = false));
 process.on('disconnect', () => process.exit()); // the test is gone
 
 try {
-  const app = await NestFactory.createApplicationContext(Application, { logger, abortOnError: false });
+  const app = await NestFactory.createApplicationContext(/** @type {any} */ (Application), {
+    logger,
+    abortOnError: false,
+  });
   tell({ started: true });
   const workflows = app.get(WorkflowClient);
   for (let round = 0; load.going; round++) {
