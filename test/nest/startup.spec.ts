@@ -23,6 +23,11 @@ beforeAll(async () => {
 afterEach(() => apps.closeAll());
 afterAll(() => apps.end());
 
+it.each([true, null, 'yes'])('says how to switch the worker off when `worker` is %s (R22)', async (worker) => {
+  const error = await apps.refusal({ cyclone: { worker: worker as never } });
+  expect(error.message).toContain('worker must be an object of options, or false');
+});
+
 const tablesIn = (schema: string) =>
   apps.sql(`select 1 from information_schema.tables where table_schema = $1 and table_name = 'cyclone_runs'`, [schema]);
 

@@ -163,7 +163,12 @@ export class CarefulEncoder {
   }
 
   private tooDeep(value: object): InvalidPayloadError {
-    if (this.holders.includes(value)) return this.invalid('refers back to a value that contains it. Break the cycle.');
+    const cycle = [...this.holders, value].findIndex((holder, index, all) => all.indexOf(holder) < index);
+    if (cycle >= 0) {
+      this.keys.length = Math.min(cycle, this.keys.length);
+      if (cycle < this.holders.length) this.key = undefined;
+      return this.invalid('refers back to a value that contains it. Break the cycle.');
+    }
     return this.invalid(`is nested deeper than ${MAX_PAYLOAD_DEPTH} levels. Flatten it.`);
   }
 

@@ -162,7 +162,7 @@ describe('a payload is refused with its path (R36, S7, S8)', () => {
   it('when it is a cycle, with a path that shows it', () => {
     const found = refusal(cyclic);
     expect(found.problem).toMatch(/cycle/);
-    expect(found.path).toMatch(/^value\.list\[0]\.parent\.list\[0]\.parent\./);
+    expect(found.path).toBe('value.list[0].parent');
   });
 
   it('when deeper than 100 levels', () => {

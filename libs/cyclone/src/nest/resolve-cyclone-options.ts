@@ -91,6 +91,12 @@ function checkOption(problems: CycloneError[], one: Partial<CycloneOptions>, nam
     checkEach(problems, retention, RETENTION_OPTIONS, resolveRetention, { prefix: 'retention.' });
   }
   if (worker !== undefined && worker !== false) {
+    if (typeof worker !== 'object' || worker === null) {
+      throw new InvalidOptionError(
+        'worker',
+        'must be an object of options, or false for a process that executes nothing.',
+      );
+    }
     checkEach(problems, worker, WORKER_OPTIONS, checkWorkerOption, { prefix: 'worker.' });
   }
   checkName(one.name, name);

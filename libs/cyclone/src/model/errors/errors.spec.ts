@@ -93,7 +93,9 @@ describe('an error', () => {
       error: 'declined',
       errorKind: 'permanent',
     });
-    expect(failed.message).toContain('declined');
+    expect(failed.message).toContain('declined. Fix');
+    const whole = new errors.RunFailedError('42', { node: null, kind: null, error: 'No card!', errorKind: null });
+    expect(whole.message).toContain('No card! Fix');
   });
 
   it('shows its code to loggers that copy own properties', () => {

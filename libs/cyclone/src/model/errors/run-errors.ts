@@ -130,8 +130,9 @@ export class RunFailedError extends CycloneError {
   ) {
     const where =
       discard.node === null ? '' : ` at node "${discard.node}"${discard.kind === null ? '' : ` (${discard.kind})`}`;
+    const why = discard.error ?? discard.errorKind ?? 'no error was stored';
     super(
-      `Run ${runId} failed${where}: ${discard.error ?? discard.errorKind ?? 'no error was stored'}. ` +
+      `Run ${runId} failed${where}: ${why}${/[.!?]$/.test(why) ? '' : '.'} ` +
         `Fix the cause, then reopen it with OperatorClient.retry or \`cyclone retry ${runId} --all\`.`,
     );
     this.node = discard.node;

@@ -10,10 +10,17 @@ export function declareHandler(
   key: string | symbol,
   options: HandlerOptions = {},
 ): void {
+  const decorator = `@${nodeType === 'step' ? 'Step' : 'Action'}()`;
   if (typeof prototype === 'function') {
     throw new InvalidOptionError(
-      `@${nodeType === 'step' ? 'Step' : 'Action'}() on ${prototype.name}.${String(key)}`,
+      `${decorator} on ${prototype.name}.${String(key)}`,
       'must stand on a method of instances, not on a static one.',
+    );
+  }
+  if (typeof options !== 'object' || options === null) {
+    throw new InvalidOptionError(
+      `${decorator} on ${className(prototype)}.${String(key)}`,
+      'takes an object of options.',
     );
   }
   setHandlerMetadata(prototype, key, {

@@ -60,6 +60,10 @@ describe('@Step()', () => {
     });
   });
 
+  it('refuses what is no object of options', () => {
+    expect(() => Step(null as never)({}, 'charge', {})).toThrow('charge takes an object of options');
+  });
+
   it('refuses a static method', () => {
     const declare = (): unknown => {
       class Handlers {
