@@ -16,23 +16,28 @@ const node = fc.record({
   priority: fc.integer({ min: 0, max: 1 }),
 });
 
-/** Graphs without a cycle: nodes depend on earlier ones only. */
-const nodes = fc.array(node, { minLength: 1, maxLength: 6 }).map((all) =>
-  all.map(({ after, gathers, large, ...rest }, i): NodePlan => {
-    const before = [...new Set(after.filter((other) => other < i))].map((other) => `n${other}`);
-    return {
-      ...rest,
-      name: `n${i}`,
-      after: before,
-      gathers: gathers && before.length > 0,
-      large: large && rest.type === 'step',
-    };
-  }),
-);
+/** Graphs without a cycle: nodes depend on earlier ones only. Half of the waits before something are work, because nobody ends waits. */
+const graphOf = (maxLength: number) =>
+  fc.array(node, { minLength: 1, maxLength }).map((all) =>
+    all.map(({ after, gathers, large, type, ...rest }, i): NodePlan => {
+      const before = [...new Set(after.filter((other) => other < i))].map((other) => `n${other}`);
+      const works = gathers && all.some((later, j) => j > i && later.after.includes(i));
+      return {
+        ...rest,
+        type: works ? 'step' : type,
+        name: `n${i}`,
+        after: before,
+        gathers: gathers && before.length > 0,
+        large: large && (works || type === 'step'),
+      };
+    }),
+  );
+
+const nodes = fc.oneof(graphOf(2), graphOf(6), graphOf(6));
 
 export const plans: fc.Arbitrary<RunPlan> = fc.record({
   nodes,
-  deadlineMs: fc.constantFrom(null, 60_000, 100_000),
+  deadlineMs: fc.constantFrom(null, 20_000, 20_000, 60_000),
   delayMs: fc.constantFrom(0, 0, 0, 3_000),
 });
 
@@ -68,12 +73,16 @@ export interface Intent {
 const WEIGHTS: Partial<Record<Act, number>> = {
   claim: 6,
   flush: 5,
+  complete: 2,
   fail: 2,
   sweep: 2,
+  snooze: 2,
+  release: 2,
+  deadlines: 2,
   pause: 3,
   resume: 3,
-  retry: 3,
-  retryAll: 2,
+  retry: 4,
+  retryAll: 3,
 };
 
 export const intents: fc.Arbitrary<Intent> = fc.record({
@@ -82,4 +91,4 @@ export const intents: fc.Arbitrary<Intent> = fc.record({
 });
 
 /** How long nothing happens; a lease of the model is 30 s. */
-export const pauses = fc.constantFrom(1_000, 5_000, 12_000, 31_000, 50_000);
+export const pauses = fc.constantFrom(1_000, 5_000, 10_000, 30_000, 31_000, 60_000);

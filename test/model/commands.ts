@@ -19,7 +19,7 @@ class DoSomething implements Commands {
 
   async run(play: Play): Promise<void> {
     const operation = choose(this.intent, `w${this.worker}`, play.model, play.leases);
-    if (operation) await play.perform(operation, play.world.sessions[this.worker]);
+    await play.perform(operation, play.world.sessions[this.worker]);
   }
 
   toString(): string {
@@ -27,11 +27,11 @@ class DoSomething implements Commands {
   }
 }
 
-/** Nothing happens for a while, and then somebody looks whose lease or deadline has passed. */
+/** Nothing happens for a while, and then somebody looks which deadlines have passed, or which leases, with this many reclaims at most. */
 class TimePasses implements Commands {
   constructor(
     private readonly ms: number,
-    private readonly then: 'sweep' | 'deadlines' | null,
+    private readonly then: 'deadlines' | 'nothing' | 0 | 1 | null,
   ) {}
 
   check(): Promise<boolean> {
@@ -40,12 +40,12 @@ class TimePasses implements Commands {
 
   async run(play: Play): Promise<void> {
     await play.passTime(this.ms);
-    if (this.then === 'sweep') await play.perform({ do: 'sweep', maxReclaims: 1 });
     if (this.then === 'deadlines') await play.perform({ do: 'deadlines' });
+    else if (this.then !== 'nothing') await play.perform({ do: 'sweep', maxReclaims: this.then });
   }
 
   toString(): string {
-    return `${this.ms} ms and ${this.then}`;
+    return `${this.ms} ms, then ${this.then}`;
   }
 }
 
@@ -84,18 +84,21 @@ class RetryExhausted implements Commands {
 const some = (count: number, arbitrary: fc.Arbitrary<Commands>): fc.Arbitrary<Commands>[] =>
   Array(count).fill(arbitrary);
 
+const doings = fc.tuple(fc.nat(1), intents).map(([worker, intent]) => new DoSomething(worker, intent));
+const looks = fc.constantFrom(
+  'deadlines' as const,
+  'deadlines' as const,
+  'nothing' as const,
+  0 as const,
+  1 as const,
+  null,
+);
+const passings = fc.tuple(pauses, looks).map(([ms, then]) => new TimePasses(ms, then));
+const submits = plans.map((plan) => new Submit(plan));
+const reasons = fc.constantFrom('deadline', 'deadline', 'deadline', 'retryable', 'permanent', 'reclaim_limit');
+const requeues = reasons.map((reason) => new RetryExhausted(reason));
+
 export const commands = fc.commands<Play, Play, true>(
-  [
-    ...some(
-      12,
-      fc.tuple(fc.nat(1), intents).map(([worker, intent]) => new DoSomething(worker, intent)),
-    ),
-    ...some(
-      2,
-      fc.tuple(pauses, fc.constantFrom('sweep', 'deadlines', null)).map(([ms, then]) => new TimePasses(ms, then)),
-    ),
-    plans.map((plan) => new Submit(plan)),
-    fc.constantFrom('retryable', 'permanent', 'deadline', 'reclaim_limit').map((reason) => new RetryExhausted(reason)),
-  ],
+  [...some(12, doings), ...some(3, passings), submits, ...some(2, requeues)],
   { maxCommands: 60, size: 'max' },
 );

@@ -30,6 +30,19 @@ export function linesOf(model: ReferenceModel): string[] {
 export const attemptLinesOf = (model: ReferenceModel): string[] =>
   model.attempts.map((row) => `${row.runId}/${row.node}/${row.generation}: attempt ${row.attempt} ${row.outcome}`);
 
+/**
+ * The states that each run and step went through (I11), as `World.paths` reads them. The engine may reopen a node by way of pending where
+ * its input has to be made first; the table has the one step.
+ */
+export function pathLinesOf(model: ReferenceModel): string[] {
+  return Object.entries(model.paths).map(([key, states]) => pathLine(key, states));
+}
+
+export function pathLine(key: string, states: readonly string[]): string {
+  const path = states.join(' > ').replaceAll('pending > running', 'pending > available > running');
+  return `${key}: ${path.replaceAll(/(discarded|cancelled) > pending > (available|waiting_\w+)/g, '$1 > $2')}`;
+}
+
 /** What one list of lines has and the other has not. */
 export function differences(real: readonly string[], expected: readonly string[]): string[] {
   const [a, b] = [new Set(real), new Set(expected)];

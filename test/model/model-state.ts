@@ -37,6 +37,7 @@ export interface RunPlan {
 
 /** What the model knows of a step. All times are milliseconds since 1970, on the engine's clock. */
 export interface ModelStep {
+  readonly runId: string;
   readonly plan: NodePlan;
   state: StepState | 'new';
   attempt: number;

@@ -34,6 +34,8 @@ export class ReferenceModel {
   attempts: ModelAttempt[] = [];
   /** Every row of the table that was taken, as places in `COUNTED_ROWS`. */
   taken: number[] = [];
+  /** The states that each run and step went through. */
+  paths: Record<string, string[]> = {};
   /** How often an operator's retry charged an attempt to a step. */
   charged: Record<string, number> = {};
 
@@ -82,6 +84,7 @@ export class ReferenceModel {
     if (plan.deadlineMs !== null) run.deadlineAt = startsAt + plan.deadlineMs;
     for (const node of plan.nodes) {
       const step: ModelStep = {
+        runId: id,
         plan: node,
         state: 'new',
         attempt: 1,
@@ -445,6 +448,7 @@ export class ReferenceModel {
 
   private move(step: ModelStep, to: StepState, cause?: Cause): void {
     this.taken.push(rowOf('step', step.state, to, cause));
+    (this.paths[`step ${step.runId}/${step.plan.name}`] ??= []).push(to);
     step.state = to;
     step.owner = null;
     step.leaseExpiry = null;
@@ -452,6 +456,7 @@ export class ReferenceModel {
 
   private moveRun(run: ModelRun, to: RunState): void {
     this.taken.push(rowOf('run', run.state, to));
+    (this.paths[`run ${run.id}`] ??= []).push(to);
     run.state = to;
     if (to !== 'running') run.deadlineAt = null;
   }

@@ -5,6 +5,8 @@ import {
   type TestGraph,
   type TestNode,
 } from '../support/engine-sql.js';
+import { PROBLEMS_SQL } from '../support/engine-invariants.js';
+import { pathLine } from './comparison.js';
 import { BACKOFF_MS, LEASE_MS, MAX_INPUT_BYTES, type Lease, type NodePlan, type RunPlan } from './model-state.js';
 import type { Operation, Told } from './operations.js';
 
@@ -21,8 +23,10 @@ export class World {
     const database = await EngineDatabase.create();
     const sessions = [database.main];
     while (sessions.length < connections) sessions.push(await database.open());
+    await database.main.client.query('set plan_cache_mode = force_generic_plan');
     await database.main.client.query(CLOCK);
     await database.main.client.query(JITTER);
+    await database.main.client.query(PATHS);
     await lowerInputLimit(database.main);
     return new World(database, sessions);
   }
@@ -43,7 +47,9 @@ export class World {
 
   async forget(): Promise<void> {
     this.plans.clear();
-    await this.main.query('truncate cyclone_runs, cyclone_steps, cyclone_deps, cyclone_attempts, cyclone_audit');
+    await this.main.query(
+      'truncate cyclone_runs, cyclone_steps, cyclone_deps, cyclone_attempts, cyclone_audit, test_paths',
+    );
   }
 
   async submit(plan: RunPlan): Promise<string> {
@@ -69,11 +75,30 @@ export class World {
 
   /** All runs and steps, one line each. */
   async read(): Promise<string[]> {
-    return (await this.main.query<{ line: string }>(LINES)).map(({ line }) => line);
+    return this.linesOf('lines', LINES);
   }
 
   async attempts(): Promise<string[]> {
-    return (await this.main.query<{ line: string }>(ATTEMPTS)).map(({ line }) => line);
+    return this.linesOf('attempts', ATTEMPTS);
+  }
+
+  /** What is wrong in the tables by themselves, whatever the model says. */
+  problems(): Promise<string[]> {
+    return this.linesOf('problems', PROBLEMS_SQL);
+  }
+
+  /** The states that each run and step went through (I11). */
+  async paths(): Promise<string[]> {
+    const rows = await this.main.query<{ key: string; states: string[] }>(
+      'select key, array_agg(state order by place) as states from test_paths group by key',
+    );
+    return rows.map(({ key, states }) => pathLine(key, states));
+  }
+
+  /** As a prepared statement: each is asked after every operation. */
+  private async linesOf(name: string, text: string): Promise<string[]> {
+    const { rows } = await this.main.client.query<Record<string, string>>({ name, text });
+    return rows.flatMap((row) => Object.values(row));
   }
 
   private async call(session: EngineSession, operation: Operation): Promise<EngineEvent[]> {
@@ -190,6 +215,22 @@ end
 $$;
 create trigger test_jitter before update on cyclone_steps for each row execute function test_jitter();
 create trigger test_jitter before update on cyclone_runs for each row execute function test_jitter()`;
+
+/** Writes down every state that a run or a step comes to. */
+const PATHS = `
+create unlogged table test_paths (place bigint generated always as identity, key text, state text);
+create function test_note() returns trigger language plpgsql as $$
+begin
+  if tg_op = 'INSERT' or old.state <> new.state then
+    insert into test_paths (key, state)
+    values (case tg_table_name when 'cyclone_runs' then format('run %s', to_jsonb(new) ->> 'id')
+                               else format('step %s/%s', to_jsonb(new) ->> 'run_id', to_jsonb(new) ->> 'node') end, new.state);
+  end if;
+  return null;
+end
+$$;
+create trigger test_note after insert or update on cyclone_steps for each row execute function test_note();
+create trigger test_note after insert or update on cyclone_runs for each row execute function test_note()`;
 
 const ms = (column: string) => `coalesce((extract(epoch from ${column}) * 1000)::bigint::text, '-')`;
 
