@@ -5,6 +5,7 @@
 --   promoted    a dependent became available or began to wait (only when p_report)
 --   claimed     a step to execute, with all that the worker needs
 --   run_*       the run has ended
+-- p_since is not used: a signature stays as it is (C15).
 create or replace function cyclone_flush(
   p_owner text, p_lease_ms bigint,
   p_runs bigint[], p_nodes text[], p_generations int[], p_outputs jsonb[],
@@ -38,6 +39,8 @@ declare
   v_places       bigint[];
   v_slots        int[] := p_slots;
   v_event        record;
+  v_heads        jsonb;
+  v_begun        timestamptz;
   v_free         boolean := exists (select 1 from unnest(p_slots) s(n) where n > 0);
 begin
   if cardinality(p_runs) > 0 then
@@ -74,9 +77,20 @@ begin
   end if;
 
   if v_free then
-    select array_agg(c.run_id), array_agg(c.node), array_agg(c.queue), array_agg(c.priority), array_agg(c.scheduled_at), array_agg(c.place)
-      into v_runs, v_nodes, v_queues, v_priorities, v_scheduled, v_places
-      from cyclone_candidates(v_now, p_queues, p_slots, p_since, p_kinds) c;
+    v_heads := cyclone_claim_heads(p_kinds);
+    loop
+      v_begun := clock_timestamp();
+      select array_agg(c.run_id), array_agg(c.node), array_agg(c.queue), array_agg(c.priority), array_agg(c.scheduled_at), array_agg(c.place)
+        into v_runs, v_nodes, v_queues, v_priorities, v_scheduled, v_places
+        from cyclone_claimable(v_now, p_queues, p_slots, p_kinds, v_heads) c;
+      exit when v_heads is null or not exists (
+        select 1 from unnest(p_queues, p_slots) q(queue, slots)
+         where v_heads ? q.queue and q.slots > (select count(*) from unnest(v_queues) f(queue) where f.queue = q.queue));
+      v_heads := null;
+    end loop;
+    if v_heads is null then
+      perform cyclone_note_claim_heads(v_begun, p_kinds, v_queues, v_priorities, v_scheduled, v_places);
+    end if;
   end if;
 
   -- ADVANCE: promotes dependents, and claims at once those that the claim would have taken anyway.

@@ -14,7 +14,8 @@ set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
-  v_now timestamptz := cyclone_now();
+  v_now   timestamptz := cyclone_now();
+  v_heads jsonb := cyclone_claim_heads(p_kinds);
 begin
   update cyclone_workers w set last_seen_at = v_now where w.id = p_worker;
   if not found then
@@ -29,6 +30,7 @@ begin
   return query
     select 'due', null::bigint, null::text, null::text, q.queue, null::int, null::int, null::text, null::int, null::bigint, null::jsonb, null::jsonb
       from unnest(p_queues) q(queue)
-     where exists (select 1 from cyclone_candidates(v_now, array[q.queue], array[1], array[null::timestamptz], p_kinds));
+     where exists (select 1 from cyclone_claimable(v_now, array[q.queue], array[1], p_kinds, v_heads))
+        or (v_heads is not null and exists (select 1 from cyclone_claimable(v_now, array[q.queue], array[1], p_kinds, null)));
 end
 $$;

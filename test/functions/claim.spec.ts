@@ -155,13 +155,6 @@ describe('a claim', () => {
     expect(await db.claim()).toHaveLength(3);
   });
 
-  it('takes steps that start at its low-water mark or later, when it has one (DESIGN §8)', async () => {
-    const now = Date.now();
-    for (const age of [90, 60, 30]) await db.submit({ [`${age}`]: {} }, { startAt: new Date(now - age * 1000) });
-    expect(told(await db.claim({ since: [new Date(now - 60_000)] }))).toEqual(['claimed 60', 'claimed 30']);
-    expect(told(await db.claim())).toEqual(['claimed 90']);
-  });
-
   it('finds work beyond the first of many kinds and priorities', async () => {
     await db.submitMany(Array.from({ length: 60 }, (_, i) => ({ [`n${i}`]: { kind: `k${i % 6}`, priority: i % 10 } })));
     const kinds = Array.from({ length: 6 }, (_, i) => `k${i}`);
@@ -171,15 +164,89 @@ describe('a claim', () => {
   });
 });
 
-describe('cyclone_candidates', () => {
+describe('cyclone_claimable', () => {
   it('reads up to twice the free slots of each queue, best first, without a lock', async () => {
     await db.submitMany(Array.from({ length: 9 }, (_, i) => ({ [`n${i}`]: { priority: i } })));
     await db.query('begin');
     const found = await db.query(
-      `select node, place from cyclone_candidates(cyclone_now(), '{default}', '{2}', '{null}', '{work}') order by place`,
+      `select node, place from cyclone_claimable(cyclone_now(), '{default}', '{2}', '{work}', null) order by place`,
     );
     expect(found).toEqual([0, 1, 2, 3].map((i) => ({ node: `n${i}`, place: `${i + 1}` })));
     expect(await db.value('select pg_current_xact_id_if_assigned()')).toBeNull();
     await db.query('rollback');
+  });
+});
+
+describe('a session whose searches are slow (DESIGN §8)', () => {
+  let lane: EngineSession;
+  /** Entries of the claim index that were read. */
+  const reads = async (): Promise<number> => {
+    await lane.query('select pg_stat_force_next_flush()');
+    return db.value(`select idx_tup_read::int from pg_stat_user_indexes where indexrelname = 'cyclone_steps_claim'`);
+  };
+  const slow = (ms: number) => lane.query(`select set_config('cyclone.slow_claim_ms', '${ms}', false)`);
+  const submit = (name: string, age: number, priority = 0) =>
+    db.submit({ [name]: { priority } }, { startAt: new Date(Date.now() - age * 1000) });
+  const one = { queues: { default: 1 } };
+
+  beforeEach(async () => {
+    lane = await database.open();
+    await slow(0);
+  });
+
+  it('does not walk again over what was claimed, although no vacuum may remove it', async () => {
+    const old = await database.open();
+    await old.query('begin isolation level repeatable read');
+    await old.query('select 1 from cyclone_runs');
+    await db.submitMany(Array.from({ length: 1_200 }, (_, i) => ({ [`n${i}`]: {} })));
+    await drain({ queues: { default: 1_000 } });
+    await db.submitMany(Array.from({ length: 12 }, (_, i) => ({ [`m${i}`]: {} })));
+    await slow(60_000);
+    let before = await reads();
+    await lane.claim(one);
+    expect((await reads()) - before).toBeGreaterThan(1_200);
+    await slow(0);
+    await lane.claim(one);
+    before = await reads();
+    for (let i = 0; i < 5; i++) expect(await lane.claim(one)).toHaveLength(1);
+    expect((await reads()) - before).toBeLessThan(200);
+    await old.query('rollback');
+  });
+
+  it('overlooks nothing: what does not fill its slots is looked for everywhere, and an older step waits no longer than the note', async () => {
+    for (const age of [90, 60, 30]) await submit(`${age}`, age);
+    expect(told(await lane.claim(one))).toEqual(['claimed 90']);
+    await submit('older', 120);
+    expect(told(await lane.claim(one))).toEqual(['claimed 60']);
+    expect(told(await lane.claim({ queues: { default: 2 } }))).toEqual(['claimed older', 'claimed 30']);
+    await submit('late', 10);
+    await submit('early', 20);
+    await lane.claim(one);
+    await submit('first', 40);
+    await lane.query(
+      `select set_config('cyclone.claim_heads', jsonb_set(current_setting('cyclone.claim_heads')::jsonb, '{until}', to_jsonb(now()))::text, false)`,
+    );
+    expect(told(await lane.claim(one))).toEqual(['claimed first']);
+  });
+
+  it('goes on through the priorities in their order, and notes nothing for other kinds', async () => {
+    await submit('a', 90, 1);
+    await submit('b', 80, 1);
+    await submit('c', 99, 2);
+    await submit('d', 70, 1);
+    expect(told(await lane.claim(one))).toEqual(['claimed a']);
+    expect(told(await lane.claim({ queues: { default: 2 } }))).toEqual(['claimed b', 'claimed d']);
+    expect(told(await lane.claim({ ...one, kinds: ['other'] }))).toEqual([]);
+    expect(told(await lane.claim(one))).toEqual(['claimed c']);
+  });
+
+  it('is told what is due although it began to look too late', async () => {
+    await submit('a', 10);
+    await submit('b', 5);
+    await lane.claim(one);
+    await lane.claim(one);
+    await submit('older', 20);
+    const tick = await lane.call('cyclone_tick', 'me', ['default'], ['work'], 20, true, 100);
+    expect(tick.map(({ event }) => event)).toContain('due');
   });
 });

@@ -59,7 +59,6 @@ export interface ClaimOptions {
   /** Free slots of each queue. */
   queues?: Record<string, number>;
   kinds?: string[];
-  since?: (Date | null)[];
   maxBytes?: number;
   report?: boolean;
 }
@@ -165,7 +164,7 @@ export class EngineSession {
       done.map(({ output }) => json(output)),
       names,
       Object.values(queues),
-      options.since ?? names.map(() => null),
+      null,
       kinds,
       maxBytes,
       report,

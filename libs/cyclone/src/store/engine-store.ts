@@ -32,8 +32,6 @@ export interface QueueClaim {
   readonly queue: string;
   /** Free slots; 0 claims nothing. */
   readonly slots: number;
-  /** The low-water mark on scheduled_at as the database wrote it; null searches the whole range (DESIGN §8). */
-  readonly since: string | null;
 }
 
 export interface FlushRequest {
@@ -111,7 +109,7 @@ export class EngineStore {
       column(completions, (c) => c.output),
       column(queues, (q) => q.queue),
       column(queues, (q) => q.slots),
-      column(queues, (q) => q.since),
+      null, // a parameter that is not used any more (C15)
       request.kinds,
       request.maxBytes,
       request.report,

@@ -77,7 +77,7 @@ export class Slots {
       if (slots > 0) {
         queue.taken += slots;
         queue.ripe = false;
-        claims.push({ queue: queue.name, slots, since: null });
+        claims.push({ queue: queue.name, slots });
         reasons.push(queue.reasons);
       } else if (everywhere) {
         queue.hot = true; // nobody looked, so look when a slot comes free

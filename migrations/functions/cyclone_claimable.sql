@@ -1,9 +1,9 @@
 -- The steps that a claim would take next, best first, up to twice the free slots of each queue (R10). Takes no lock.
 -- It walks the priorities in use by a loose index scan and reads, for each queue, kind and priority, one index range that
 -- ends at the present: its cost does not grow with future steps, kinds that nobody here serves, or finished work.
--- p_since bounds the range from below, past entries that vacuum may not remove yet (DESIGN §8).
-create or replace function cyclone_candidates(
-  p_now timestamptz, p_queues text[], p_slots int[], p_since timestamptz[], p_kinds text[]
+-- p_heads: where to begin in each queue, see cyclone_claim_heads; null searches all of it.
+create or replace function cyclone_claimable(
+  p_now timestamptz, p_queues text[], p_slots int[], p_kinds text[], p_heads jsonb
 ) returns table (run_id bigint, node text, queue text, priority int, scheduled_at timestamptz, place bigint)
 language plpgsql volatile
 set search_path from current
@@ -14,16 +14,16 @@ as $$
 begin
   return query
   with recursive served as (
-    select q.queue, q.slots, coalesce(q.since, '-infinity') as since, k.kind
-      from unnest(p_queues, p_slots, p_since) q(queue, slots, since) cross join unnest(p_kinds) k(kind)
+    select q.queue, q.slots, k.kind, (p_heads -> q.queue ->> 'priority')::int as head, (p_heads -> q.queue ->> 'at')::timestamptz as head_at
+      from unnest(p_queues, p_slots) q(queue, slots) cross join unnest(p_kinds) k(kind)
      where q.slots > 0
   ), in_use as (
-    select v.*, (select s.priority from cyclone_steps s
-                  where s.state = 'available' and s.queue = v.queue and s.kind = v.kind
-                  order by s.priority limit 1) as priority
+    select v.*, coalesce(v.head, (select s.priority from cyclone_steps s
+                                   where s.state = 'available' and s.queue = v.queue and s.kind = v.kind
+                                   order by s.priority limit 1)) as priority
       from served v
     union all
-    select u.queue, u.slots, u.since, u.kind,
+    select u.queue, u.slots, u.kind, null::int, null::timestamptz,
            (select s.priority from cyclone_steps s
              where s.state = 'available' and s.queue = u.queue and s.kind = u.kind and s.priority > u.priority
              order by s.priority limit 1)
@@ -35,7 +35,7 @@ begin
      cross join lateral (
        select s.run_id, s.node, s.scheduled_at from cyclone_steps s
         where s.state = 'available' and s.queue = u.queue and s.kind = u.kind and s.priority = u.priority
-          and s.scheduled_at <= p_now and s.scheduled_at >= u.since
+          and s.scheduled_at <= p_now and s.scheduled_at >= coalesce(u.head_at, '-infinity')
         order by s.scheduled_at, s.run_id
         limit 2 * u.slots
      ) c
