@@ -35,13 +35,7 @@ begin
   select array_agg(r.run_id), array_agg(r.node), array_agg(r.lease_generation) into v_renewed, v_at, v_gens from renewed r;
 
   if coalesce(cardinality(v_renewed), 0) < cardinality(p_runs) then
-    return query
-      select case when s.run_id is not null then 'skipped' else 'gone' end, l.run_id, l.node, l.generation
-        from unnest(p_runs, p_nodes, p_generations) l(run_id, node, generation)
-        left join cyclone_steps s on s.run_id = l.run_id and s.node = l.node and s.state = 'running' and s.lease_owner = p_owner
-                                 and s.lease_generation = l.generation
-       where not exists (select 1 from unnest(v_renewed, v_at, v_gens) r(run_id, node, generation)
-                          where r.run_id = l.run_id and r.node = l.node and r.generation = l.generation);
+    return query select * from cyclone_unrenewed(p_owner, p_runs, p_nodes, p_generations, v_renewed, v_at, v_gens);
   end if;
 end
 $$;
