@@ -50,10 +50,11 @@ const postgres18 = '18.4.0-beta.17';
 export const CELLS = [
   { name: 'oldest', node: '20.19.0', postgres: postgres14, packages: { ...rest, ...oldest } },
   { name: 'newest', node: '24.21.0', postgres: postgres18, packages: { ...rest, ...nest12, ...typeorm1 } },
+  { name: 'node-20', node: '20.20.2', postgres: postgres18, packages: { ...rest, ...nest12, ...typeorm1 } },
   { name: 'nest-11', node: '22.23.3', postgres: postgres18, packages: { ...rest, ...nest11, ...typeorm1 } },
   { name: 'typeorm-0.3', node: '22.23.3', postgres: postgres14, packages: { ...rest, ...nest12, ...typeorm0 } },
-  { name: 'node-20', node: '20.20.2', postgres: postgres18, packages: { ...rest, ...nest12, ...typeorm1 } },
-  { name: 'node-24', node: '24.21.0', postgres: postgres14, packages: { ...rest, ...nest11, ...typeorm0 } },
+  { name: 'postgres-14', node: '24.21.0', postgres: postgres14, packages: { ...rest, ...nest11, ...typeorm1 } },
+  { name: 'node-24', node: '24.21.0', postgres: postgres18, packages: { ...rest, ...nest12, ...typeorm0 } },
 ];
 
 /**

@@ -64,6 +64,17 @@ await check('the start is refused without tables', async () => {
   await app.close().catch(() => undefined); // Nest 11 runs the hooks of what never started, and some of them fail
 });
 
+for (const kind of ['http', 'context']) {
+  await check(`a refused start ends the process and says what to do (${kind})`, async () => {
+    const refused = run(process.execPath, ['dist/refused.js', kind], { timeout: 60_000 });
+    await assert.rejects(refused, ({ code, stdout, stderr }: { code: unknown; stdout: string; stderr: string }) => {
+      assert.equal(code, 1);
+      assert.match(stdout + stderr, /The Cyclone tables are missing.*npx cyclone migrate --schema nowhere/s);
+      return true;
+    });
+  });
+}
+
 await check("TypeORM's migrations bring the schema up, and a start without migrationsRun accepts it", async () => {
   const dataSource = new DataSource({ type: 'postgres', url, migrations: cycloneMigrations({ schema: 'by_typeorm' }) });
   await dataSource.initialize();
