@@ -1,6 +1,7 @@
 -- Discards one open node and applies its failure policy (R23). The caller holds the run's lock.
 -- Contained, when there is a downstream node and every one declared cancel_branch: only those are cancelled and the run goes on.
 -- Else the run fails at once and everything open in it is cancelled. A leaf is never contained.
+-- p_fingerprint: null for an error that the engine itself gives.
 create or replace function cyclone_discard_step(
   p_now timestamptz, p_run bigint, p_node text, p_error text, p_error_kind text, p_stack text, p_fingerprint text
 ) returns table (
@@ -31,7 +32,7 @@ begin
   return query
     update cyclone_steps s
        set state = 'discarded', error = p_error, error_kind = p_error_kind, panic_stack = p_stack,
-           error_fingerprint = p_fingerprint, contained = v_contained, finished_at = p_now, lease_owner = null, lease_expiry = null
+           error_fingerprint = coalesce(p_fingerprint, cyclone_fingerprint(s.kind, p_error_kind, p_error)), contained = v_contained, finished_at = p_now, lease_owner = null, lease_expiry = null
      where s.run_id = p_run and s.node = p_node
     returning 'discarded', s.run_id, s.node, s.kind, s.queue, s.attempt, s.lease_generation, s.node_type, s.max_attempts, null::bigint, null::jsonb,
               jsonb_build_object('error', p_error, 'errorKind', p_error_kind, 'contained', v_contained);

@@ -31,7 +31,7 @@ begin
       from causes c
      cross join lateral (
        select s.error_fingerprint as print from cyclone_steps s
-        where s.state = 'discarded' and s.kind = c.kind and s.error_kind = c.error_kind and s.error_fingerprint is not null
+        where s.state = 'discarded' and s.kind = c.kind and s.error_kind = c.error_kind
         order by s.error_fingerprint limit 1
      ) f
     union all
@@ -52,23 +52,13 @@ begin
                   and s.finished_at >= v_since
                 order by s.finished_at desc limit p_cap + 1) t
      ) n
-    union all
-    select c.kind, c.error_kind, null, n.*
-      from causes c
-     cross join lateral (
-       select count(*) as steps, count(distinct t.run_id) as runs, min(t.finished_at) as oldest, max(t.finished_at) as newest
-         from (select s.run_id, s.finished_at from cyclone_steps s
-                where s.state = 'discarded' and s.kind = c.kind and s.error_kind = c.error_kind and s.error_fingerprint is null
-                  and s.finished_at >= v_since
-                order by s.error_fingerprint desc, s.finished_at desc limit p_cap + 1) t
-     ) n
   )
   select c.kind, c.error_kind, c.print, least(c.steps, p_cap), least(c.runs, p_cap), c.oldest, c.newest, x.run_id, x.node, x.error, c.steps > p_cap
     from counted c
     left join lateral (
       select s.run_id, s.node, s.error from cyclone_steps s
        where s.state = 'discarded' and s.kind = c.kind and s.error_kind = c.error_kind and s.finished_at = c.newest
-         and s.error_fingerprint is not distinct from c.print
+         and s.error_fingerprint = c.print
        order by s.run_id desc, s.node desc limit 1
     ) x on true
    where c.steps > 0

@@ -17,7 +17,8 @@ begin
        for no key update
   ), discarded as (
     update cyclone_steps s
-       set state = 'discarded', error = p_error, error_kind = 'deadline', contained = false, finished_at = p_now, lease_owner = null, lease_expiry = null
+       set state = 'discarded', error = p_error, error_kind = 'deadline', error_fingerprint = cyclone_fingerprint(s.kind, 'deadline', p_error),
+           contained = false, finished_at = p_now, lease_owner = null, lease_expiry = null
       from hit h
      where s.run_id = p_run and s.node = h.node
     returning s.*, h.state as was, h.lease_owner as worker

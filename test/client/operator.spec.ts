@@ -19,7 +19,7 @@ async function claim(): Promise<{ runId: string; node: string; generation: numbe
       owner: 'worker',
       leaseMs: 30_000,
       completions: [],
-      queues: [{ queue: 'default', slots: 100, since: null }],
+      queues: [{ queue: 'default', slots: 100 }],
       kinds: ['echo'],
       maxBytes: 4_194_304,
       report: true,

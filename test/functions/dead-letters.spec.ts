@@ -1,3 +1,4 @@
+import { errorFingerprint } from '#cyclone/model/fingerprint.js';
 import { DeadLetterStore, type ExhaustedFilter, type ExhaustedPosition } from '#cyclone/store/dead-letter-store.js';
 import { EngineDatabase, type EngineEvent, type EngineSession } from '../support/engine-sql.js';
 import { sessionOf } from '../support/session-of.js';
@@ -166,13 +167,31 @@ describe('the groups of dead letters', () => {
     expect(groups[0]?.example.node).toBe('n3');
   });
 
-  it('without a fingerprint are one group for each error_kind', async () => {
-    await db.submit({ a: { kind: 'x' }, b: { kind: 'x' }, c: ['a'] }, { deadlineMs: 1 });
+  it('know what the engine itself discarded by the fingerprint that the library would give it', async () => {
+    const of = (kind: string, errorKind: string, error: string) => errorFingerprint({ kind, errorKind, error });
+    await db.submit({ a: { kind: 'ä "x"\n' }, b: { kind: 'ä "x"\n' }, c: ['a'] }, { deadlineMs: 1 });
     await database.moveClock(1_000);
     await db.deadlines();
+    await db.submit({ lost: {} });
+    await db.submit({ slow: { maxAttempts: 1, policy: { timeoutMs: 5_000 } } });
+    await db.claim();
+    await database.moveClock(40_000);
+    await db.sweep({ maxReclaims: 0 });
+    const deadline = 'the deadline of the run has elapsed';
     expect(await store.groups(sessionOf(db), {}, 100)).toMatchObject([
-      { kind: 'x', errorKind: 'deadline', fingerprint: null, steps: 2, runs: 1, example: { node: 'b' } },
-      { kind: 'work', errorKind: 'deadline', fingerprint: null, steps: 1, runs: 1 },
+      {
+        errorKind: 'deadline',
+        fingerprint: of('ä "x"\n', 'deadline', deadline),
+        steps: 2,
+        runs: 1,
+        example: { node: 'b' },
+      },
+      { kind: 'work', errorKind: 'deadline', fingerprint: of('work', 'deadline', deadline), steps: 1 },
+      {
+        errorKind: 'reclaim_limit',
+        fingerprint: of('work', 'reclaim_limit', 'the lease expired again after 7 reclaims'),
+      },
+      { errorKind: 'timeout', fingerprint: of('work', 'timeout', 'the execution timed out') },
     ]);
   });
 

@@ -28,7 +28,7 @@ export interface ExhaustedStep extends ExhaustedPosition {
   readonly queue: string;
   readonly error: string | null;
   readonly errorKind: ErrorKind;
-  readonly fingerprint: string | null;
+  readonly fingerprint: string;
   readonly attempts: number;
   readonly maxAttempts: number;
   /** Whether its downstream nodes declared cancel_branch, so that it did not fail its run. */
@@ -52,7 +52,7 @@ export interface ExhaustedRoots {
 export interface DeadLetterGroup {
   readonly kind: string;
   readonly errorKind: ErrorKind;
-  readonly fingerprint: string | null;
+  readonly fingerprint: string;
   readonly steps: number;
   readonly runs: number;
   /** Whether it has older dead letters that were not counted. */
@@ -104,7 +104,7 @@ export class DeadLetterStore {
       queue: row[4] ?? '',
       error: row[5] ?? null,
       errorKind: row[6] as ErrorKind,
-      fingerprint: row[7] ?? null,
+      fingerprint: row[7] ?? '',
       attempts: Number(row[8]),
       maxAttempts: Number(row[9]),
       contained: row[10] === 't',
@@ -144,7 +144,7 @@ export class DeadLetterStore {
     return rows.map((row) => ({
       kind: row[0] ?? '',
       errorKind: row[1] as ErrorKind,
-      fingerprint: row[2] ?? null,
+      fingerprint: row[2] ?? '',
       steps: Number(row[3]),
       runs: Number(row[4]),
       capped: row[5] === 't',

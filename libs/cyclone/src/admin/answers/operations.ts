@@ -22,7 +22,7 @@ export const DEAD_LETTER: Schema = object({
   queue: text,
   error: nullable(text),
   error_kind: oneOf(ERROR_KINDS),
-  fingerprint: nullable(text),
+  fingerprint: text,
   attempts: integer,
   max_attempts: integer,
   contained: flag,
@@ -35,7 +35,7 @@ export const DEAD_LETTER: Schema = object({
 export const DEAD_LETTER_GROUP: Schema = object({
   kind: text,
   error_kind: oneOf(ERROR_KINDS),
-  fingerprint: nullable(text),
+  fingerprint: text,
   steps: integer,
   runs: integer,
   capped: { ...flag, description: 'The group has older dead letters that were not counted.' },
