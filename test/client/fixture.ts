@@ -125,7 +125,6 @@ export class TestClient {
       queues: [...new Set(claim.map(({ queue }) => queue as string))].map((queue) => ({
         queue,
         slots: 1000,
-        since: null,
       })),
       kinds: [...new Set(claim.map(({ kind }) => kind as string))],
       maxBytes: 4_194_304,
