@@ -13,6 +13,7 @@ import type { Operation, Told } from './operations.js';
 /** A real database whose clock stands still until it is moved, and connections to it. */
 export class World {
   private readonly plans = new Map<string, RunPlan>();
+  private isStormy: boolean | undefined;
 
   private constructor(
     readonly database: EngineDatabase,
@@ -28,7 +29,9 @@ export class World {
     await database.main.client.query(JITTER);
     await database.main.client.query(PATHS);
     await lowerInputLimit(database.main);
-    return new World(database, sessions);
+    const world = new World(database, sessions);
+    await world.setStorm(false);
+    return world;
   }
 
   get main(): EngineSession {
@@ -39,10 +42,14 @@ export class World {
     await this.main.query(`select setval('test_clock', $1)`, [ms]);
   }
 
-  /** While it is on, every write of a state takes a moment, so that operations meet in their middle. */
-  async setJitter(on: boolean): Promise<void> {
-    for (const session of this.sessions)
-      await session.query(`select set_config('test.jitter', $1, false)`, [on ? 'on' : '']);
+  /**
+   * While it is on, every write of a state takes a moment, so that operations meet in their middle, and every search for work counts as
+   * slow, after which claims may pass over what came to stand before all others (cyclone_claim_heads). Else no search counts as slow.
+   */
+  async setStorm(on: boolean): Promise<void> {
+    if (on === this.isStormy) return;
+    this.isStormy = on;
+    for (const session of this.sessions) await session.query(STORM, on ? ['on', '0'] : ['off', '1000000000']);
   }
 
   async forget(): Promise<void> {
@@ -204,6 +211,9 @@ const CLOCK = `
 create sequence test_clock;
 create or replace function cyclone_now() returns timestamptz language sql volatile as
   $$ select 'epoch'::timestamptz + last_value * interval '1 millisecond' from test_clock $$`;
+
+const STORM = `select set_config('test.jitter', $1, false), set_config('cyclone.slow_claim_ms', $2, false),
+  set_config('cyclone.claim_heads', '', false)`;
 
 /** Moments of up to 3 ms, inside the database and only where a session has asked for them. */
 const JITTER = `
