@@ -1,5 +1,5 @@
 import { Discard, TestClient, until } from './fixture.js';
-import { leaseMark } from '#cyclone/store/lease-mark.js';
+import { leaseMark } from '#cyclone/store/lease.js';
 import { EchoFlow, Pay, steps } from './workflows.js';
 
 let t: TestClient;

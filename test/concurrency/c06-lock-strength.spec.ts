@@ -1,5 +1,5 @@
 import { CompletionStore } from '#cyclone/store/completion-store.js';
-import { leaseMark } from '#cyclone/store/lease-mark.js';
+import { leaseMark } from '#cyclone/store/lease.js';
 import { Session } from '#cyclone/store/session.js';
 import type { RawClient } from '#cyclone/store/raw-client.js';
 import { EngineDatabase, type EngineEvent, type EngineSession } from '../support/engine-sql.js';

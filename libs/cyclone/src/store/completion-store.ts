@@ -1,7 +1,7 @@
 import { ENGINE_COLUMNS, toEngineRow, type EngineRow } from './engine-row.js';
-import type { Completion, Lease } from './engine-store.js';
+import type { Completion } from './engine-store.js';
 import { quoteIdentifier } from './identifier.js';
-import { leaseMark } from './lease-mark.js';
+import { leaseMark, type Lease } from './lease.js';
 import { literal } from './literal.js';
 import type { Session } from './session.js';
 

@@ -1,15 +1,8 @@
 import { ENGINE_COLUMNS, toEngineRow, type EngineRow } from './engine-row.js';
 import { quoteIdentifier } from './identifier.js';
-import { leaseMark } from './lease-mark.js';
+import { leaseMark, type Lease } from './lease.js';
 import { literal } from './literal.js';
 import { statement, type Session, type Statement } from './session.js';
-
-/** A lease: a step as one execution holds it. */
-export interface Lease {
-  readonly runId: string;
-  readonly node: string;
-  readonly generation: number;
-}
 
 /** A finished execution for the next flush; `output` is JSON text, null for an action. */
 export interface Completion extends Lease {

@@ -2,7 +2,7 @@ import { ENGINE_COLUMNS, toEngineRow, type EngineRow } from './engine-row.js';
 import type { MissedBeat } from './engine-store.js';
 import { quoteIdentifier } from './identifier.js';
 import { statement, type Session, type Statement } from './session.js';
-import type { Lease } from './engine-store.js';
+import type { Lease } from './lease.js';
 
 /** Who asks for a change, and why: it goes into cyclone_audit in the transaction of the change. */
 export interface AuditNote {

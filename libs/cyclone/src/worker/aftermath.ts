@@ -1,6 +1,6 @@
 import type { EngineRow } from '../store/engine-row.js';
 import type { Engine } from '../store/engine.js';
-import type { Lease } from '../store/engine-store.js';
+import type { Lease } from '../store/lease.js';
 
 /** A put-back that is due so soon that waiting for the next poll would be felt. */
 const SOON_MS = 5;

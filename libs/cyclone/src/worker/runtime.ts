@@ -3,7 +3,7 @@ import { InvalidOptionError } from '../model/errors/index.js';
 import { sleep, startTimer, type Timer } from '../model/timer.js';
 import type { Engine } from '../store/engine.js';
 import type { EngineRow } from '../store/engine-row.js';
-import type { Lease } from '../store/engine-store.js';
+import type { Lease } from '../store/lease.js';
 import type { Wakeup } from '../store/notifier.js';
 import { Aftermath } from './aftermath.js';
 import { Semaphore } from './completion/semaphore.js';

@@ -1,6 +1,6 @@
 import { sleep } from '../../model/timer.js';
 import type { Engine } from '../../store/engine.js';
-import type { Lease } from '../../store/engine-store.js';
+import type { Lease } from '../../store/lease.js';
 import type { ProblemLog } from '../worker-logger.js';
 
 const FIRST_PAUSE_MS = 20;

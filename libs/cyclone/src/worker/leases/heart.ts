@@ -1,6 +1,7 @@
 import { sleep, startTimer } from '../../model/timer.js';
 import { isSqlError } from '../../store/connections.js';
-import type { EngineStore, Lease, MissedBeat } from '../../store/engine-store.js';
+import type { EngineStore, MissedBeat } from '../../store/engine-store.js';
+import type { Lease } from '../../store/lease.js';
 import type { OperationsStore, ProgressBeat } from '../../store/operations-store.js';
 import { destroyClient, type RawClient } from '../../store/raw-client.js';
 import { Session } from '../../store/session.js';

@@ -1,7 +1,8 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import pg from 'pg';
 import { startTimer } from '../../model/timer.js';
-import { EngineStore, type Lease } from '../../store/engine-store.js';
+import { EngineStore } from '../../store/engine-store.js';
+import type { Lease } from '../../store/lease.js';
 import { OperationsStore } from '../../store/operations-store.js';
 import type { RawClient } from '../../store/raw-client.js';
 import { Heart } from './heart.js';

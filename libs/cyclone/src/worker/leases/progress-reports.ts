@@ -1,5 +1,5 @@
 import { mergeProgress } from '../../model/progress.js';
-import type { Lease } from '../../store/engine-store.js';
+import type { Lease } from '../../store/lease.js';
 import type { ProgressBeat } from '../../store/operations-store.js';
 
 /** What a handler reported under a lease. */

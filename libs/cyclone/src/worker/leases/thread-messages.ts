@@ -1,4 +1,4 @@
-import type { Lease } from '../../store/engine-store.js';
+import type { Lease } from '../../store/lease.js';
 import type { ProgressReport } from './progress-reports.js';
 
 /** From the main thread to the lease thread. */

@@ -1,5 +1,11 @@
 import { createHash } from 'node:crypto';
-import type { Lease } from './engine-store.js';
+
+/** A lease: a step as one execution holds it. */
+export interface Lease {
+  readonly runId: string;
+  readonly node: string;
+  readonly generation: number;
+}
 
 /**
  * The name that a session bears while its completion transaction is open, so that whoever takes the lease away can end it (C3).
