@@ -15,7 +15,7 @@ import { World } from './world.js';
 /** The long programme is `npm run model`. A failure prints its seed: CYCLONE_MODEL_SEED=… plays it again. CYCLONE_MODEL_COUNTS=1 prints the counts. */
 const IS_LONG = process.env.CYCLONE_MODEL === 'long';
 const SEED = process.env.CYCLONE_MODEL_SEED ? { seed: Number(process.env.CYCLONE_MODEL_SEED) } : {};
-const PROGRAMME = IS_LONG ? { sequences: 2000, storms: 1000, atLeast: 50 } : { sequences: 50, storms: 30, atLeast: 1 };
+const PROGRAMME = IS_LONG ? { sequences: 2000, storms: 1000, atLeast: 50 } : { sequences: 70, storms: 40, atLeast: 1 };
 /** Sequences that may follow when a rare row is still missing. */
 const EXTRA = 10;
 const MAX_EXTRAS = 30;
@@ -48,16 +48,16 @@ describe('the engine beside a model of its rules', () => {
     }
   }
 
-  const someRuns = fc.array(plans, { minLength: 1, maxLength: 3 });
+  const someRuns = (maxLength: number) => fc.array(plans, { minLength: 1, maxLength });
 
-  const sequences = fc.asyncProperty(someRuns, commands, (runs, sequence) =>
+  const sequences = fc.asyncProperty(someRuns(3), commands, (runs, sequence) =>
     play(runs, (one) => fc.asyncModelRun(() => ({ model: one, real: one }), sequence)),
   );
 
   const togethers = fc.array(intents, { minLength: 2, maxLength: 4 });
   const rounds = fc.oneof({ weight: 3, arbitrary: togethers }, { weight: 1, arbitrary: pauses });
   const storms = fc.asyncProperty(
-    someRuns,
+    someRuns(2),
     fc.array(rounds, { minLength: 5, maxLength: 25, size: 'max' }),
     (runs, all) =>
       play(runs, async (one) => {

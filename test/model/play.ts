@@ -78,6 +78,8 @@ export class Play {
     const answers = await Promise.all(operations.map((operation, i) => this.world.perform(sessions[i]!, operation)));
     operations.forEach((operation, i) => this.remember(operation, answers[i]!));
     const real = [...(await this.world.read()), ...(await this.world.paths())];
+    this.counts.rounds.all++;
+    if (answers.flat().some(({ event }) => BLOCKED.has(event))) this.counts.rounds.locked++;
     const reasons: string[] = [];
     for (const order of ordersOf(operations.map((_, i) => i))) {
       const model = this.model.clone();
@@ -91,6 +93,7 @@ export class Play {
       const wrong = differences(real, [...linesOf(model), ...pathLinesOf(model)]);
       if (wrong.length === 0) {
         this.model = model;
+        if (reasons.length > 0) this.counts.rounds.reordered++;
         return this.compare();
       }
       reasons.push(`in the order ${order.join()}:\n  ${wrong.join('\n  ')}`);
@@ -136,7 +139,7 @@ export class Play {
   private async check(): Promise<void> {
     const history = differences(await this.world.attempts(), attemptLinesOf(this.model));
     const paths = differences(await this.world.paths(), pathLinesOf(this.model));
-    const wrong = [...accountsOf(this.model), ...history, ...paths];
+    const wrong = [...accountsOf(this.model), ...history, ...paths, ...(await this.world.hangers())];
     if (wrong.length > 0) this.fail(wrong.join('\n'));
   }
 
@@ -158,6 +161,9 @@ export class Play {
     for (const row of told) if (row.event === 'claimed') this.leases.push(leaseOf(operation.owner, row));
   }
 }
+
+/** What is told when a row was locked. */
+const BLOCKED = new Set(['busy', 'stuck', 'skipped']);
 
 const leaseOf = (owner: string, { runId, node, generation }: Told): Lease => ({ runId, node, generation, owner });
 

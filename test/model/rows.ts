@@ -81,6 +81,8 @@ const found = new Map<string, number>();
 /** How often each row was taken. */
 export class RowCounts {
   private readonly counts = COUNTED_ROWS.map(() => 0);
+  /** Of the rounds of several operations at once: in how many one met another's lock, and how many took effect in another order than they were begun. */
+  readonly rounds = { all: 0, locked: 0, reordered: 0 };
 
   add(taken: readonly number[]): void {
     for (const row of taken) this.counts[row] = (this.counts[row] ?? 0) + 1;
@@ -104,10 +106,13 @@ export class RowCounts {
   }
 
   toString(): string {
-    return COUNTED_ROWS.map((row, i) => {
+    const { all, locked, reordered } = this.rounds;
+    const rows = COUNTED_ROWS.map((row, i) => {
       const note = row.notYet ? `not yet: ${row.notYet}` : row.trigger.slice(0, 70);
       const change = `${row.from} → ${row.to}`;
       return `${String(this.counts[i]).padStart(8)}  ${row.entity.padEnd(4)}  ${change.padEnd(30)}  ${note}`;
-    }).join('\n');
+    });
+    const rounds = `${all} rounds of operations at once: ${locked} with a lock in the way, ${reordered} in another order than they were begun`;
+    return [...rows, rounds].join('\n');
   }
 }

@@ -94,6 +94,11 @@ export class World {
     return this.linesOf('problems', PROBLEMS_SQL);
   }
 
+  /** Connections that hold a transaction open or wait for a lock (I12). */
+  hangers(): Promise<string[]> {
+    return this.linesOf('hangers', HANGERS);
+  }
+
   /** The states that each run and step went through (I11). */
   async paths(): Promise<string[]> {
     const rows = await this.main.query<{ key: string; states: string[] }>(
@@ -241,6 +246,11 @@ end
 $$;
 create trigger test_note after insert or update on cyclone_steps for each row execute function test_note();
 create trigger test_note after insert or update on cyclone_runs for each row execute function test_note()`;
+
+const HANGERS = `
+select format('connection %s: %s, waits for %s', pid, state, coalesce(wait_event_type, 'nothing')) as line
+  from pg_stat_activity
+ where datname = current_database() and backend_type = 'client backend' and pid <> pg_backend_pid() and (state like 'idle in transaction%' or wait_event_type = 'Lock')`;
 
 const ms = (column: string) => `coalesce((extract(epoch from ${column}) * 1000)::bigint::text, '-')`;
 
