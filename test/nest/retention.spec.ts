@@ -1,6 +1,14 @@
 import { Injectable } from '@nestjs/common';
 import { SchedulerRegistry } from '@nestjs/schedule';
-import { InvalidOptionError, Step, WorkerPool, WorkflowClient, stepsOf, type StartupError } from 'nestjs-cyclone';
+import {
+  InvalidOptionError,
+  OperatorClient,
+  Step,
+  WorkerPool,
+  WorkflowClient,
+  stepsOf,
+  type StartupError,
+} from 'nestjs-cyclone';
 import { Applications } from './app.fixture.js';
 
 @Injectable()
@@ -53,6 +61,16 @@ describe('the option retention (R35)', () => {
     const app = await apps.start({ cyclone: { retention: { interval: 100, defaultAge: '1ms' } }, providers: [Work] });
     await gone((await app.get(WorkflowClient).enqueue(work.lasting, 'a')).id);
     expect(await apps.sql('select 1 from cyclone_steps')).toEqual([]);
+  });
+
+  it('counts for a purge by call too, which may name another age', async () => {
+    const app = await apps.start({ cyclone: { retention: { defaultAge: '90d' } }, providers: [Work] });
+    await (await app.get(WorkflowClient).enqueue(work.lasting, 'a')).result();
+    const operator = app.get(OperatorClient);
+    expect(await operator.purgeTerminalRuns()).toBe(0);
+    await apps.sql(`update cyclone_runs set finished_at = finished_at - interval '91 days'`);
+    expect(await operator.purgeTerminalRuns({ defaultAge: '92d', dryRun: true })).toBe(0);
+    expect(await operator.purgeTerminalRuns()).toBe(1);
   });
 
   it('deletes nothing in a process without a worker, and nothing when it is not set', async () => {

@@ -46,7 +46,7 @@ export interface RetryExhaustedOptions extends RetryOptions, BulkOptions {
 export interface PurgeOptions extends BulkOptions {
   /** Age since the end of a run. @default the retention of its steps (R35); a run of a step without one stays */
   readonly olderThan?: Duration;
-  /** The retention of steps that have none of their own, when `olderThan` is left out. @default for ever */
+  /** The retention of steps that have none of their own, when `olderThan` is left out. @default the module's `retention.defaultAge` */
   readonly defaultAge?: Duration;
   /** Runs to delete at most, 1 to 1,000,000. @default all */
   readonly limit?: number;
@@ -113,7 +113,7 @@ export class BulkOperations {
 
   async purge(options: PurgeOptions): Promise<number> {
     const olderThanMs = checkAge('olderThan', options.olderThan);
-    const defaultAgeMs = checkAge('defaultAge', options.defaultAge);
+    const defaultAgeMs = checkAge('defaultAge', options.defaultAge ?? this.engine.settings.defaultAge);
     const limit = options.limit === undefined ? Infinity : checkWhole('limit', options.limit, 1, MAX_LIMIT);
     const audit = auditOf(noteOf(options));
     const { dryRun = false, onProgress } = options;

@@ -53,7 +53,7 @@ export class RunHandle<Out> implements SubmittedRun<Out> {
    */
   async result(options: WaitOptions = {}): Promise<Out> {
     const outcome = await this.#access.watcher.outcome(this.id, watchOptions(options));
-    return (await resultOf(outcome, this.#access.engine.payloads)) as Out;
+    return (await resultOf(outcome, this.#access.engine.settings.payloads)) as Out;
   }
 
   /**

@@ -232,7 +232,7 @@ export class WorkflowClient {
     plain: readonly S[],
     runner: QueryRunner | undefined,
   ): Promise<readonly S[]> {
-    const { payloads } = this.engine;
+    const { payloads } = this.engine.settings;
     if (!payloads) return plain;
     const ids = runner
       ? await this.callers.reserveIds(runner, plain.length)

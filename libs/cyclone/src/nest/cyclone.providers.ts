@@ -64,7 +64,10 @@ export function createProviders(name: string | undefined): FactoryProvider[] {
       ({ options }: Resolved, { dataSource }: FoundDataSource, log: ProblemLog) => {
         const connections = new Connections(dataSource, { preparedStatements: options.preparedStatements });
         const payloads = options.codec && new PayloadSealer(options.codec);
-        return new Engine(connections, options.schema, (what, error) => log.report(what, error), payloads);
+        return new Engine(connections, options.schema, (what, error) => log.report(what, error), {
+          payloads,
+          defaultAge: options.retention?.defaultAge,
+        });
       },
     ),
     provide(

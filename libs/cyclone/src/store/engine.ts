@@ -1,3 +1,4 @@
+import type { Duration } from '../model/duration.js';
 import type { PayloadSealer } from '../model/payload-codec.js';
 import { CompletionStore } from './completion-store.js';
 import type { Connections } from './connections.js';
@@ -9,6 +10,14 @@ import { Notifier } from './notifier.js';
 import { OperationsStore } from './operations-store.js';
 import { RunStore } from './run-store.js';
 import { SubmitStore } from './submit-store.js';
+
+/** What the module says and several parts of an engine need. */
+export interface EngineSettings {
+  /** Applies the codec to payloads (R38). */
+  readonly payloads?: PayloadSealer | undefined;
+  /** The retention of steps that have none (R35). @default for ever */
+  readonly defaultAge?: Duration | undefined;
+}
 
 /** Everything of one Cyclone that talks to the database, for one schema of one DataSource, and what its parts share. */
 export class Engine {
@@ -22,15 +31,12 @@ export class Engine {
   readonly events: EventHub;
   readonly notifier: Notifier;
 
-  /**
-   * @param onProblem told of what went wrong on the side and harms nothing: a listener that threw, a notification not sent
-   * @param payloads applies the codec to payloads, when there is one (R38)
-   */
+  /** @param onProblem told of what went wrong on the side and harms nothing: a listener that threw, a notification not sent */
   constructor(
     readonly connections: Connections,
     readonly schema: string,
     onProblem: (what: string, error: unknown) => void,
-    readonly payloads?: PayloadSealer,
+    readonly settings: EngineSettings = {},
   ) {
     this.events = new EventHub((error) => onProblem('An event listener failed', error));
     this.notifier = new Notifier(connections, schema, (error) =>

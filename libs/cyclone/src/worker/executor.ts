@@ -94,7 +94,7 @@ export class Executor implements ContextTools {
     let result: unknown;
     try {
       const context = new StepContextImpl(execution, this);
-      const { payloads } = tools.engine;
+      const { payloads } = tools.engine.settings;
       if (payloads && row.input !== null) {
         const input = payloads.open(row.input, { runId: row.runId, node: row.node, part: 'input' });
         result = tools.inContext(invokeOpened, handler, input, context);
@@ -183,7 +183,7 @@ export class Executor implements ContextTools {
         this.failed(execution, error, true);
         return;
       }
-      const { payloads } = this.tools.engine;
+      const { payloads } = this.tools.engine.settings;
       if (payloads) {
         void this.seal(execution, execution.output, payloads);
         return;
