@@ -22,6 +22,8 @@ export type Operation =
   /** Without a node it is retryAll. */
   | { readonly do: 'retry'; readonly runId: string; readonly node: string | null; readonly additional: number };
 
+export type OperationOf<D extends Operation['do']> = Extract<Operation, { do: D }>;
+
 /** What the engine answered, as far as the model wants to know it. */
 export interface Told {
   readonly event: string;

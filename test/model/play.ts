@@ -2,8 +2,9 @@ import type { EngineSession } from '../support/engine-sql.js';
 import { accountsOf, attemptLinesOf, differences, linesOf, pathLinesOf } from './comparison.js';
 import { isLive, LEASE_MS, type Lease, type RunPlan } from './model-state.js';
 import { describeOperation, type Operation, type Told } from './operations.js';
-import { Impossible, type ReferenceModel } from './reference-model.js';
+import type { ReferenceModel } from './reference-model.js';
 import type { RowCounts } from './rows.js';
+import { Impossible } from './told.js';
 import type { World } from './world.js';
 
 /** One sequence of operations, done to a database and to the model, which have to agree after each of them. */
@@ -71,8 +72,7 @@ export class Play {
    * Several operations at once, each on a connection of its own. The tables and the answers have to be what some order of them gives:
    * which one is tried out on the model.
    */
-  async performAtOnce(chosen: readonly Operation[]): Promise<void> {
-    const operations = chosen.map((operation) => this.listed(operation));
+  async performAtOnce(operations: readonly Operation[]): Promise<void> {
     this.story.push(operations.map(describeOperation).join('\n    with '));
     const sessions = this.world.sessions;
     const answers = await Promise.all(operations.map((operation, i) => this.world.perform(sessions[i]!, operation)));
@@ -147,13 +147,6 @@ export class Play {
     const wrong = [...differences(await this.world.read(), linesOf(this.model)), ...(await this.world.problems())];
     if (wrong.length > 0) this.fail(wrong.join('\n'));
     this.counts.add(this.model.taken.splice(0));
-  }
-
-  /** A heartbeat by owner does not tell which rows were locked; one by list does. */
-  private listed(operation: Operation): Operation {
-    return operation.do === 'heartbeat'
-      ? { ...operation, leases: operation.leases ?? this.leases.slice(-3) }
-      : operation;
   }
 
   private remember(operation: Operation, told: readonly Told[]): void {

@@ -9,6 +9,7 @@ import { PROBLEMS_SQL } from '../support/engine-invariants.js';
 import { pathLine } from './comparison.js';
 import { BACKOFF_MS, LEASE_MS, MAX_INPUT_BYTES, type Lease, type NodePlan, type RunPlan } from './model-state.js';
 import type { Operation, Told } from './operations.js';
+import { ATTEMPTS, CLOCK, HANGERS, JITTER, LINES, PATHS, RENEWED, STORM } from './world-sql.js';
 
 /** A real database whose clock stands still until it is moved, and connections to it. */
 export class World {
@@ -128,13 +129,8 @@ export class World {
         const options = { owner: lease.owner, ...(errorKind ? { errorKind, error: 'boom' } : {}) };
         return session.settle(outcome, rowOf(lease), delayMs === null ? options : { ...options, delayMs });
       }
-      case 'heartbeat': {
-        const rows = await session.heartbeat(operation.leases?.map(rowOf) ?? null, {
-          owner: operation.owner,
-          leaseMs: LEASE_MS,
-        });
-        return rows.map((row) => ({ ...row, event: row.outcome }) as unknown as EngineEvent);
-      }
+      case 'heartbeat':
+        return this.heartbeat(session, operation.owner, operation.leases);
       case 'sweep':
         return session.sweep({ maxReclaims: operation.maxReclaims });
       case 'deadlines':
@@ -150,6 +146,20 @@ export class World {
       case 'retry':
         return session.retry(operation.runId, operation.node, { additional: operation.additional });
     }
+  }
+
+  /** A heartbeat by owner does not tell what it renewed: the same transaction looks. */
+  private async heartbeat(
+    session: EngineSession,
+    owner: string,
+    leases: readonly Lease[] | null,
+  ): Promise<EngineEvent[]> {
+    await session.query('begin');
+    const rows = await session.heartbeat(leases?.map(rowOf) ?? null, { owner, leaseMs: LEASE_MS });
+    const renewed = leases ? [] : await session.query<EngineEvent>(RENEWED, [owner, LEASE_MS]);
+    await session.query('commit');
+    const told = rows.map(({ outcome, ...lease }) => ({ ...lease, event: outcome, info: null }) as EngineEvent);
+    return [...told, ...renewed];
   }
 
   private async complete(session: EngineSession, lease: Lease, rollback: boolean): Promise<EngineEvent[]> {
@@ -211,59 +221,3 @@ async function lowerInputLimit(session: EngineSession): Promise<void> {
   if (lowered === source) throw new Error('cyclone_resolve_input no longer names its limit as v_limit.');
   await session.client.query(lowered);
 }
-
-const CLOCK = `
-create sequence test_clock;
-create or replace function cyclone_now() returns timestamptz language sql volatile as
-  $$ select 'epoch'::timestamptz + last_value * interval '1 millisecond' from test_clock $$`;
-
-const STORM = `select set_config('test.jitter', $1, false), set_config('cyclone.slow_claim_ms', $2, false),
-  set_config('cyclone.claim_heads', '', false)`;
-
-/** Moments of up to 3 ms, inside the database and only where a session has asked for them. */
-const JITTER = `
-create function test_jitter() returns trigger language plpgsql as $$
-begin
-  if current_setting('test.jitter', true) = 'on' then perform pg_sleep(random() * 0.003); end if;
-  return new;
-end
-$$;
-create trigger test_jitter before update on cyclone_steps for each row execute function test_jitter();
-create trigger test_jitter before update on cyclone_runs for each row execute function test_jitter()`;
-
-/** Writes down every state that a run or a step comes to. */
-const PATHS = `
-create unlogged table test_paths (place bigint generated always as identity, key text, state text);
-create function test_note() returns trigger language plpgsql as $$
-begin
-  if tg_op = 'INSERT' or old.state <> new.state then
-    insert into test_paths (key, state)
-    values (case tg_table_name when 'cyclone_runs' then format('run %s', to_jsonb(new) ->> 'id')
-                               else format('step %s/%s', to_jsonb(new) ->> 'run_id', to_jsonb(new) ->> 'node') end, new.state);
-  end if;
-  return null;
-end
-$$;
-create trigger test_note after insert or update on cyclone_steps for each row execute function test_note();
-create trigger test_note after insert or update on cyclone_runs for each row execute function test_note()`;
-
-const HANGERS = `
-select format('connection %s: %s, waits for %s', pid, state, coalesce(wait_event_type, 'nothing')) as line
-  from pg_stat_activity
- where datname = current_database() and backend_type = 'client backend' and pid <> pg_backend_pid() and (state like 'idle in transaction%' or wait_event_type = 'Lock')`;
-
-const ms = (column: string) => `coalesce((extract(epoch from ${column}) * 1000)::bigint::text, '-')`;
-
-/** What `linesOf` says of the model. What a state does not use is not looked at. */
-const LINES = `
-select format('run %s: %s, %s open, %s uncontained, deadline %s', id, state, open_steps, uncontained_discards, ${ms('deadline_at')}) as line
-  from cyclone_runs
-union all
-select format('step %s/%s: %s, attempt %s of %s, %s reclaims, generation %s, open %s, owner %s until %s, scheduled %s, wakes %s, error %s, contained %s',
-         run_id, node, state, attempt, max_attempts, reclaims, lease_generation,
-         case when state in ('completed', 'discarded', 'cancelled') then '-' else open_deps::text end,
-         coalesce(lease_owner, '-'), ${ms('lease_expiry')}, ${ms('scheduled_at')},
-         case when state like 'waiting%' then ${ms('wake_at')} else '-' end, coalesce(error_kind, '-'), coalesce(contained::text, '-'))
-  from cyclone_steps`;
-
-const ATTEMPTS = `select format('%s/%s/%s: attempt %s %s', run_id, node, generation, attempt, outcome) as line from cyclone_attempts`;
