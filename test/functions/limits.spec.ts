@@ -19,7 +19,9 @@ const secondsTo = (column: string, node: string): Promise<number> =>
     node,
   ]);
 const deadlineIn = (run: string): Promise<number> =>
-  db.value(`select round(extract(epoch from deadline_at - cyclone_now()))::float8 from cyclone_runs where id = $1`, [run]);
+  db.value(`select round(extract(epoch from deadline_at - cyclone_now()))::float8 from cyclone_runs where id = $1`, [
+    run,
+  ]);
 
 /** Lets the lease of the only claimable step expire, and says what the sweep makes of it. */
 async function crash(maxReclaims: number | null): Promise<string | undefined> {
