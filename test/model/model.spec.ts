@@ -15,7 +15,7 @@ import { World } from './world.js';
 /** The long programme is `npm run model`. A failure prints its seed: CYCLONE_MODEL_SEED=… plays it again. CYCLONE_MODEL_COUNTS=1 prints the counts. */
 const IS_LONG = process.env.CYCLONE_MODEL === 'long';
 const SEED = process.env.CYCLONE_MODEL_SEED ? { seed: Number(process.env.CYCLONE_MODEL_SEED) } : {};
-const PROGRAMME = IS_LONG ? { sequences: 2000, storms: 1000, atLeast: 50 } : { sequences: 70, storms: 40, atLeast: 1 };
+const PROGRAMME = IS_LONG ? { sequences: 2000, storms: 1000, atLeast: 50 } : { sequences: 50, storms: 30, atLeast: 1 };
 /** Sequences that may follow when a rare row is still missing. */
 const EXTRA = 10;
 const MAX_EXTRAS = 30;
