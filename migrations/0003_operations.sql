@@ -37,11 +37,11 @@ create table cyclone_audit (
 );
 create index cyclone_audit_run on cyclone_audit (run_id, id) where run_id is not null;
 
--- Where the walks over all run ids stand. No index on runs may contain their state, so what looks at all of them goes round in small
--- pieces. The row is also the lock of its walk.
+-- Where the walks over all run ids stand, and when rounds of housekeeping began. No index on runs may contain their state, so what looks
+-- at all of them goes round in small pieces. The row is also the lock of its walk.
 create table cyclone_marks (
   name  text collate "C" primary key,
-  value bigint not null                              -- the last run id that was looked at
+  value bigint not null                              -- the last run id that was looked at; or when the round began, in epoch milliseconds
 );
 insert into cyclone_marks (name, value) values ('purge', 0), ('stranded', 0);
 

@@ -104,7 +104,7 @@ export interface ProgressBeat extends Lease {
   readonly note: string | null;
 }
 
-/** What operators change, one method for each database function. Holds no connection. */
+/** What operators change, and the housekeeping over many runs, one method for each database function. Holds no connection. */
 export class OperationsStore {
   private readonly statements: Readonly<Record<string, Statement>>;
 

@@ -28,7 +28,7 @@ const SETTINGS = [
 
 /**
  * Cyclone's schema as migrations of TypeORM, for applications that bring their database up with TypeORM's command or its
- * `migrationsRun`: `migrations: [...cycloneMigrations(), CreateOrders1700000000000]`.
+ * `migrationsRun`: `migrations: [...cycloneMigrations(), CreateOrders1767225600000]`.
  *
  * There is one class for each schema version, whose name stays the same for ever, and one for the functions, whose name changes
  * with them, so that an upgrade of the package always brings a pending migration when it brings something for the database. Each does

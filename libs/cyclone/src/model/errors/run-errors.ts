@@ -112,7 +112,10 @@ export class RunFailedError extends CycloneError {
   static {
     identify(this, 'RunFailedError');
   }
-  /** The node whose discard failed the run; null when its deadline elapsed before any node was discarded by itself. */
+  /**
+   * The node whose discard failed the run. A deadline discards everything that is open (R27): then the first of those by name, unless
+   * one was discarded before. Null when no node of the run is discarded, which only a change by hand can bring about.
+   */
   readonly node: string | null;
   readonly kind: string | null;
   /** The stored error text of that node. */
@@ -158,7 +161,10 @@ export class RunCancelledError extends CycloneError {
   }
 }
 
-/** `result()` of a completed run that has no result to give: no result node, or a contained branch cancelled it. */
+/**
+ * `result()` of a run that completed without its result node: a failure that `onDepFailure: 'cancel_branch'` contained has taken it (R23).
+ * A workflow that returns nothing has the result undefined instead.
+ */
 export class ResultUnavailableError extends CycloneError {
   static override readonly code = 'CYCLONE_RESULT_UNAVAILABLE';
   static {
@@ -166,11 +172,12 @@ export class ResultUnavailableError extends CycloneError {
   }
   constructor(
     readonly runId: string,
-    /** Why, as a clause: `its workflow declares no result node`. */
+    /** Why, as a clause: `its result node "mail" is cancelled`. */
     readonly reason: string,
   ) {
     super(
-      `Run ${runId} completed without a result: ${reason}. Use wait() for the final state, or return a step from define().`,
+      `Run ${runId} completed without a result: ${reason}, because a failure in its branch was contained. Use wait() for the final state, ` +
+        `or leave out onDepFailure where the result depends on it; then such a failure fails the run.`,
     );
   }
 }
