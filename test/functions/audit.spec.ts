@@ -94,7 +94,7 @@ describe('an operation with its audit row', () => {
       await operate('resume', run, { actor: `o'brien --` });
     }
     const purge = { actor: 'ann', action: 'purge', runId: null, node: null, reason: 'space', affected: 12 };
-    await store.writeAudit(sessionOf(db), { ...purge, detail: { olderThanMs: 5 } });
+    await db.query(`select cyclone_write_audit('ann', 'purge', null, null, 'space', 12, '{"olderThanMs": 5}')`);
     const page = await store.auditPage(sessionOf(db), { limit: 2 });
     expect(page).toMatchObject([
       { ...purge, detail: { olderThanMs: 5 } },

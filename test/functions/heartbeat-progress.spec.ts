@@ -1,8 +1,8 @@
-import { OperationsStore, type ProgressBeat } from '#cyclone/store/operations-store.js';
+import { EngineStore, type ProgressBeat } from '#cyclone/store/engine-store.js';
 import { EngineDatabase, type EngineSession, type TestLease } from '../support/engine-sql.js';
 import { sessionOf } from '../support/session-of.js';
 
-const store = new OperationsStore('public');
+const store = new EngineStore('public');
 let database: EngineDatabase;
 let db: EngineSession;
 beforeAll(async () => {

@@ -141,7 +141,7 @@ const orders = {
     held.clear();
   },
   submit: ({ runs }) => engine.connections.use((session) => engine.submits.submit(session, runs)),
-  submitOnce: ({ runs }) => engine.connections.use((session) => engine.submits.submitOnce(session, runs, null)),
+  submitOnce: ({ runs }) => engine.connections.use((session) => engine.submits.submitOnce(session, runs, 10_000)),
   /** Renews the leases now, as after a notification that a run of this process was cancelled. */
   beat({ runId }) {
     engine.notifier.deliver({ queues: [], cancelled: [runId] });

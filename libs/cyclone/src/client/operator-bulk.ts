@@ -197,7 +197,7 @@ export class BulkOperations {
     for (let attempt = 1; ; attempt++) {
       repair = await repeatTransient(() =>
         this.read(`repair of run ${run.runId}`, (session) =>
-          this.engine.operations.repairRun(session, run.runId, false, audit),
+          this.engine.operations.repairRun(session, run.runId, audit),
         ),
       );
       if (repair.outcome !== 'busy' || attempt === BUSY_TRIES) break;

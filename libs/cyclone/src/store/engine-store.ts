@@ -2,7 +2,7 @@ import { ENGINE_COLUMNS, toEngineRow, type EngineRow } from './engine-row.js';
 import { quoteIdentifier } from './identifier.js';
 import { leaseMark, type Lease } from './lease.js';
 import { literal } from './literal.js';
-import { statement, type Session, type Statement } from './session.js';
+import { functionCall, type Session, type Statement } from './session.js';
 
 /** A finished execution for the next flush; `output` is JSON text, null for an action. */
 export interface Completion extends Lease {
@@ -62,6 +62,16 @@ export interface MissedBeat extends Lease {
   readonly outcome: 'skipped' | 'gone';
 }
 
+/** A lease to renew, with what its handler reported since the last beat; null leaves what is stored. */
+export interface ProgressBeat extends Lease {
+  /** 0 to 1. */
+  readonly fraction: number | null;
+  readonly note: string | null;
+}
+
+/** The columns of a heartbeat's answer, in the order that `toMissedBeat` reads. */
+const MISSED_COLUMNS = 'outcome, run_id, node, generation';
+
 const column = <T, V>(items: readonly T[], pick: (item: T) => V): V[] => items.map(pick);
 
 /**
@@ -74,7 +84,9 @@ export class EngineStore {
 
   constructor(readonly schema: string) {
     this.quoted = quoteIdentifier(schema);
-    const rows = (name: string, parameters: number): Statement => this.callOf(name, parameters, ENGINE_COLUMNS);
+    const call = (name: string, parameters: number, columns: string): Statement =>
+      functionCall(schema, name, parameters, columns);
+    const rows = (name: string, parameters: number): Statement => call(name, parameters, ENGINE_COLUMNS);
     this.statements = {
       flush: rows('cyclone_flush', 12),
       settle: rows('cyclone_settle', 11),
@@ -84,11 +96,12 @@ export class EngineStore {
       pause: rows('cyclone_pause', 1),
       resume: rows('cyclone_resume', 1),
       retry: rows('cyclone_retry', 4),
-      heartbeat: this.callOf('cyclone_heartbeat', 5, 'outcome, run_id, node, generation'),
-      registerWorker: this.callOf('cyclone_register_worker', 6, '1'),
-      retireWorker: this.callOf('cyclone_retire_worker', 2, '1'),
-      endBackends: this.callOf('cyclone_end_backends', 1, '*'),
-      transactionStatus: this.callOf('cyclone_transaction_status', 1, '*'),
+      heartbeat: call('cyclone_heartbeat', 5, MISSED_COLUMNS),
+      heartbeatProgress: call('cyclone_heartbeat_progress', 7, MISSED_COLUMNS),
+      registerWorker: call('cyclone_register_worker', 6, '1'),
+      retireWorker: call('cyclone_retire_worker', 2, '1'),
+      endBackends: call('cyclone_end_backends', 1, '*'),
+      transactionStatus: call('cyclone_transaction_status', 1, '*'),
     };
   }
 
@@ -125,8 +138,8 @@ export class EngineStore {
     const results = await session.script(
       'completeWaiting',
       `select set_config('lock_timeout', '${waitMs}ms', true);
-       select 1 from ${this.qualified('cyclone_runs')} where id = ${run}::bigint for no key update;
-       select ${ENGINE_COLUMNS} from ${this.qualified('cyclone_flush')}(${literal(owner)}, 0, array[${run}]::bigint[],
+       select 1 from ${this.quoted}.cyclone_runs where id = ${run}::bigint for no key update;
+       select ${ENGINE_COLUMNS} from ${this.quoted}.cyclone_flush(${literal(owner)}, 0, array[${run}]::bigint[],
          array[${literal(done.node)}], array[${done.generation}], array[${output}]::jsonb[], '{}', '{}', '{}', '{}', 0, ${report})`,
     );
     return (results[2]?.rows ?? []).map(toEngineRow);
@@ -153,11 +166,11 @@ export class EngineStore {
     return this.engineRows(session, 'tick', [worker, queues, kinds, maxReclaims, sweep, limit]);
   }
 
-  /** Finds out what became of a call whose answer was lost (cyclone_adopt, C4). */
+  /** Finds out what became of a call of `lostSession` whose answer was lost (cyclone_adopt, C4). */
   adopt(
     session: Session,
     owner: string,
-    lostSession: string | null,
+    lostSession: string,
     doubt: readonly Lease[],
     known: readonly Lease[],
   ): Promise<EngineRow[]> {
@@ -172,13 +185,24 @@ export class EngineStore {
     leases: readonly Lease[] | null,
   ): Promise<MissedBeat[]> {
     const listed = leases === null ? [null, null, null] : leaseColumns(leases);
-    const rows = await this.texts(session, 'heartbeat', [owner, leaseMs, ...listed]);
-    return rows.map(([outcome, runId, node, generation]) => ({
-      outcome: outcome as MissedBeat['outcome'],
-      runId: runId ?? '',
-      node: node ?? '',
-      generation: Number(generation),
-    }));
+    return (await this.texts(session, 'heartbeat', [owner, leaseMs, ...listed])).map(toMissedBeat);
+  }
+
+  /** Renews leases and writes what their handlers reported (R18). Names those that were not renewed. */
+  async heartbeatProgress(
+    session: Session,
+    owner: string,
+    leaseMs: number,
+    beats: readonly ProgressBeat[],
+  ): Promise<MissedBeat[]> {
+    const rows = await this.texts(session, 'heartbeatProgress', [
+      owner,
+      leaseMs,
+      ...leaseColumns(beats),
+      column(beats, (b) => b.fraction),
+      column(beats, (b) => b.note),
+    ]);
+    return rows.map(toMissedBeat);
   }
 
   async registerWorker(session: Session, worker: WorkerRecord): Promise<void> {
@@ -226,16 +250,6 @@ export class EngineStore {
     return this.engineRows(session, 'retry', [runId, node, additional, reason]);
   }
 
-  /** The name of an object of the engine, quoted and with its schema. */
-  qualified(name: string): string {
-    return `${this.quoted}.${quoteIdentifier(name)}`;
-  }
-
-  private callOf(name: string, parameters: number, columns: string): Statement {
-    const list = Array.from({ length: parameters }, (_, i) => `$${i + 1}`).join(', ');
-    return statement(name, `select ${columns} from ${this.quoted}.${name}(${list})`);
-  }
-
   private async engineRows(session: Session, name: string, values: readonly unknown[]): Promise<EngineRow[]> {
     return (await this.texts(session, name, values)).map(toEngineRow);
   }
@@ -248,4 +262,13 @@ export class EngineStore {
 /** Run ids, nodes and generations as three columns. */
 function leaseColumns(leases: readonly Lease[]): [string[], string[], number[]] {
   return [column(leases, (l) => l.runId), column(leases, (l) => l.node), column(leases, (l) => l.generation)];
+}
+
+function toMissedBeat([outcome, runId, node, generation]: readonly (string | null)[]): MissedBeat {
+  return {
+    outcome: outcome as MissedBeat['outcome'],
+    runId: runId ?? '',
+    node: node ?? '',
+    generation: Number(generation),
+  };
 }

@@ -1,8 +1,6 @@
 import { ENGINE_COLUMNS, toEngineRow, type EngineRow } from './engine-row.js';
-import type { MissedBeat } from './engine-store.js';
 import { quoteIdentifier } from './identifier.js';
-import { statement, type Session, type Statement } from './session.js';
-import type { Lease } from './lease.js';
+import { functionCall, statement, type Session, type Statement } from './session.js';
 
 /** Who asks for a change, and why: it goes into cyclone_audit in the transaction of the change. */
 export interface AuditNote {
@@ -23,18 +21,15 @@ export interface Operation extends AuditNote {
   readonly detail: Readonly<Record<string, unknown>> | null;
 }
 
-export interface AuditEntry extends AuditNote {
+export interface AuditRecord extends AuditNote {
+  readonly id: string;
+  readonly at: string;
+  readonly actor: string;
   readonly action: string;
   readonly runId: string | null;
   readonly node: string | null;
   readonly affected: number;
   readonly detail: Readonly<Record<string, unknown>> | null;
-}
-
-export interface AuditRecord extends AuditEntry {
-  readonly id: string;
-  readonly actor: string;
-  readonly at: string;
 }
 
 export interface AuditQuery {
@@ -97,33 +92,22 @@ export interface Repair {
   readonly rows: readonly EngineRow[];
 }
 
-/** A lease to renew, with what its handler reported since the last beat; null leaves what is stored. */
-export interface ProgressBeat extends Lease {
-  /** 0 to 1. */
-  readonly fraction: number | null;
-  readonly note: string | null;
-}
-
 /** What operators change, and the housekeeping over many runs, one method for each database function. Holds no connection. */
 export class OperationsStore {
   private readonly statements: Readonly<Record<string, Statement>>;
 
   constructor(schema: string) {
     const quoted = quoteIdentifier(schema);
-    const call = (name: string, parameters: number, columns: string): Statement => {
-      const list = Array.from({ length: parameters }, (_, i) => `$${i + 1}`).join(', ');
-      return statement(name, `select ${columns} from ${quoted}.${name}(${list})`);
-    };
+    const call = (name: string, parameters: number, columns: string): Statement =>
+      functionCall(schema, name, parameters, columns);
     this.statements = {
       operate: call('cyclone_operate', 7, ENGINE_COLUMNS),
-      writeAudit: call('cyclone_write_audit', 7, '*'),
       purge: call('cyclone_purge', 8, 'runs, steps, walked_to, ended, to_json(blocked::text[])'),
       forgetWorkers: call('cyclone_forget_workers', 1, '*'),
       beginRound: call('cyclone_begin_round', 2, '*'),
       stranded: call('cyclone_stranded', 3, 'run_id, workflow, stranded, to_json(problems), walked_to, ended'),
       checkStranded: call('cyclone_check_stranded', 1, 'run_id, workflow, true, to_json(problems)'),
       repairRun: call('cyclone_repair_run', 4, ENGINE_COLUMNS),
-      heartbeat: call('cyclone_heartbeat_progress', 7, 'outcome, run_id, node, generation'),
       audit: statement(
         'cyclone_audit',
         `select id, ${quoted}.cyclone_iso(at), actor, action, run_id, node, reason, affected, detail from ${quoted}.cyclone_audit
@@ -139,13 +123,6 @@ export class OperationsStore {
     const { action, runId, node, additional, reason, actor, detail } = operation;
     const rows = await this.texts(session, 'operate', [action, runId, node, additional, reason, actor, json(detail)]);
     return rows.map(toEngineRow);
-  }
-
-  /** Writes an audit row in the session's transaction, or in one of its own. Gives its id. */
-  async writeAudit(session: Session, entry: AuditEntry): Promise<string> {
-    const { actor, action, runId, node, reason, affected, detail } = entry;
-    const [row] = await this.texts(session, 'writeAudit', [actor, action, runId, node, reason, affected, json(detail)]);
-    return row?.[0] ?? '';
   }
 
   /** What operators did, the latest first. */
@@ -207,10 +184,9 @@ export class OperationsStore {
   async repairRun(
     session: Session,
     runId: string,
-    dryRun: boolean,
     audit: { readonly actor: string; readonly reason: string | null } | null,
   ): Promise<Repair> {
-    const values = [runId, dryRun, audit?.actor ?? null, audit?.reason ?? null];
+    const values = [runId, false, audit?.actor ?? null, audit?.reason ?? null];
     const rows = (await this.texts(session, 'repairRun', values)).map(toEngineRow);
     const [first] = rows;
     if (!first) return { outcome: 'sound', problems: [], rows };
@@ -220,30 +196,6 @@ export class OperationsStore {
     }
     const { problems = [] } = first.info as { readonly problems?: readonly string[] };
     return { outcome: 'repaired', problems, rows: rows.slice(1) };
-  }
-
-  /** Renews leases and writes what their handlers reported (R18). Names those that were not renewed. */
-  async heartbeatProgress(
-    session: Session,
-    owner: string,
-    leaseMs: number,
-    beats: readonly ProgressBeat[],
-  ): Promise<MissedBeat[]> {
-    const rows = await this.texts(session, 'heartbeat', [
-      owner,
-      leaseMs,
-      beats.map((b) => b.runId),
-      beats.map((b) => b.node),
-      beats.map((b) => b.generation),
-      beats.map((b) => b.fraction),
-      beats.map((b) => b.note),
-    ]);
-    return rows.map(([outcome, runId, node, generation]) => ({
-      outcome: outcome as MissedBeat['outcome'],
-      runId: runId ?? '',
-      node: node ?? '',
-      generation: Number(generation),
-    }));
   }
 
   private texts(session: Session, name: string, values: readonly unknown[]): Promise<(string | null)[][]> {

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { quoteIdentifier } from './identifier.js';
 import { RAW_TYPES, type RawClient, type RawResult } from './raw-client.js';
 
 /** Where a call to the database is, for tests that kill a worker there. */
@@ -22,6 +23,18 @@ export interface Statement {
 
 export function statement(call: string, text: string): Statement {
   return { call, text, name: `cyclone_${createHash('sha256').update(text).digest('hex').slice(0, 16)}` };
+}
+
+/** The statement that calls a function of the engine. `call` is the function's name where the operation has no other. */
+export function functionCall(
+  schema: string,
+  name: string,
+  parameters: number,
+  columns: string,
+  call: string = name,
+): Statement {
+  const list = Array.from({ length: parameters }, (_, i) => `$${i + 1}`).join(', ');
+  return statement(call, `select ${columns} from ${quoteIdentifier(schema)}.${name}(${list})`);
 }
 
 /** A plan that is out of date after a schema change, or a statement that a pooler gave to another session (C15, S51). */

@@ -1,6 +1,5 @@
 import { isSqlError } from './connections.js';
-import { quoteIdentifier } from './identifier.js';
-import { statement, type Session, type Statement } from './session.js';
+import { functionCall, type Session, type Statement } from './session.js';
 
 /** A node of a new run, as the database takes it. */
 export interface NewNode {
@@ -70,20 +69,16 @@ export class SubmitStore {
   private readonly reserved: Reserved;
 
   constructor(schema: string) {
-    const list = (n: number): string => Array.from({ length: n }, (_, i) => `$${i + 1}`).join(', ');
-    const quoted = quoteIdentifier(schema);
-    this.submitStatement = statement('submit', `select run_index, run_id from ${quoted}.cyclone_submit(${list(21)})`);
-    this.onceStatement = statement(
-      'submitOnce',
-      `select run_index, run_id, outcome, same_input from ${quoted}.cyclone_submit_once(${list(24)})`,
-    );
+    const call = (call: string, name: string, parameters: number, columns: string): Statement =>
+      functionCall(schema, name, parameters, columns, call);
+    const submitted = 'run_index, run_id';
+    const answered = 'run_index, run_id, outcome, same_input';
+    this.submitStatement = call('submit', 'cyclone_submit', 21, submitted);
+    this.onceStatement = call('submitOnce', 'cyclone_submit_once', 24, answered);
     this.reserved = {
-      ids: statement('reserveIds', `select id from ${quoted}.cyclone_reserve_run_ids($1) id`),
-      submit: statement('submit', `select run_index, run_id from ${quoted}.cyclone_submit_with_ids(${list(22)})`),
-      once: statement(
-        'submitOnce',
-        `select run_index, run_id, outcome, same_input from ${quoted}.cyclone_submit_once_with_ids(${list(25)})`,
-      ),
+      ids: call('reserveIds', 'cyclone_reserve_run_ids', 1, '*'),
+      submit: call('submit', 'cyclone_submit_with_ids', 22, submitted),
+      once: call('submitOnce', 'cyclone_submit_once_with_ids', 25, answered),
     };
   }
 
@@ -123,9 +118,9 @@ export class SubmitStore {
 
   /**
    * Makes at most one run for each (workflow, key) (R7); gives the outcomes in the order of `runs`.
-   * @param waitMs how long to wait for a transaction that holds a key; null waits as the session's lock_timeout says
+   * @param waitMs how long to wait for a transaction that holds a key
    */
-  async submitOnce(session: Session, runs: readonly NewKeyedRun[], waitMs: number | null): Promise<KeyedOutcome[]> {
+  async submitOnce(session: Session, runs: readonly NewKeyedRun[], waitMs: number): Promise<KeyedOutcome[]> {
     const keys = [runs.map((r) => r.onceKey), runs.map((r) => r.onceHash), waitMs];
     const rows = isReserved(runs)
       ? await session.rows(this.reserved.once, [runs.map(({ id }) => id), ...keys, ...columnsOf(runs)])

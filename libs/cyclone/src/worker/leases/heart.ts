@@ -1,8 +1,7 @@
 import { sleep, startTimer } from '../../model/timer.js';
 import { isSqlError } from '../../store/connections.js';
-import type { EngineStore, MissedBeat } from '../../store/engine-store.js';
+import type { EngineStore, MissedBeat, ProgressBeat } from '../../store/engine-store.js';
 import type { Lease } from '../../store/lease.js';
-import type { OperationsStore, ProgressBeat } from '../../store/operations-store.js';
 import { destroyClient, type RawClient } from '../../store/raw-client.js';
 import { Session } from '../../store/session.js';
 import { monotonicMs } from '../clock.js';
@@ -19,12 +18,6 @@ export interface HeartBody {
   /** A renewal that was sent at `sentAt` (monotonic) has succeeded. */
   renewed(sentAt: number): void;
   problem(message: string, error: unknown): void;
-}
-
-/** What renews leases in the database; an Engine is one. */
-export interface Renewals {
-  readonly store: EngineStore;
-  readonly operations: OperationsStore;
 }
 
 export interface HeartOptions {
@@ -56,7 +49,7 @@ export class Heart {
 
   constructor(
     private readonly options: HeartOptions,
-    private readonly renewals: Renewals,
+    private readonly store: EngineStore,
     private readonly body: HeartBody,
   ) {}
 
@@ -132,10 +125,9 @@ export class Heart {
     beats: readonly ProgressBeat[] | undefined,
   ): Promise<readonly MissedBeat[]> {
     const { owner, leaseTtlMs } = this.options;
-    const { store, operations } = this.renewals;
     if (beats) {
       try {
-        const missed = await operations.heartbeatProgress(session, owner, leaseTtlMs, beats);
+        const missed = await this.store.heartbeatProgress(session, owner, leaseTtlMs, beats);
         const locked = new Set(
           missed.filter(({ outcome }) => outcome === 'skipped').map(({ runId, node }) => `${runId}:${node}`),
         );
@@ -150,7 +142,7 @@ export class Heart {
         this.body.problem('Progress could not be stored', error);
       }
     }
-    return store.heartbeat(session, owner, leaseTtlMs, leases ?? null);
+    return this.store.heartbeat(session, owner, leaseTtlMs, leases ?? null);
   }
 
   private async connect(): Promise<Session> {

@@ -86,7 +86,7 @@ export class LeaseKeeper {
       'The connection options hold functions that no thread can be given, so leases are renewed on the main thread: ' +
         'a handler that blocks the event loop for longer than leaseTtl loses its lease',
     );
-    const heart = new Heart(this.options, engine, {
+    const heart = new Heart(this.options, engine.store, {
       leases: () => {
         heart.report(book.takeProgress());
         return Promise.resolve(book.list());

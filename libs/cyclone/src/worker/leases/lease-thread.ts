@@ -3,7 +3,6 @@ import pg from 'pg';
 import { startTimer } from '../../model/timer.js';
 import { EngineStore } from '../../store/engine-store.js';
 import type { Lease } from '../../store/lease.js';
-import { OperationsStore } from '../../store/operations-store.js';
 import type { RawClient } from '../../store/raw-client.js';
 import { Heart } from './heart.js';
 import type { FromThread, ThreadData, ToThread } from './thread-messages.js';
@@ -21,36 +20,32 @@ const LONGEST_CONNECT_MS = 60_000;
 let answerLeases: ((leases: readonly Lease[] | undefined) => void) | undefined;
 let answerPassword: { resolve(password: string): void; reject(error: Error): void } | undefined;
 
-const heart = new Heart(
-  data,
-  { store: new EngineStore(data.schema), operations: new OperationsStore(data.schema) },
-  {
-    leases: (limitMs) =>
-      new Promise((resolve) => {
-        const limit = startTimer(limitMs, () => resolve(undefined));
-        answerLeases = (leases) => {
-          limit.cancel();
-          resolve(leases);
-        };
-        tell({ type: 'ask' });
-      }),
-    connect: async () => {
-      const client = new pg.Client({
-        // The driver's timer is the platform's: it would end a wait of more than 24.8 days at once (C12).
-        connectionTimeoutMillis: Math.min(data.leaseTtlMs / 3, LONGEST_CONNECT_MS),
-        ...data.clientOptions,
-        ...(data.asksPassword ? { password } : {}),
-        application_name: 'cyclone-leases',
-      });
-      client.on('error', () => undefined); // heard of by the call that fails
-      await client.connect();
-      return client as unknown as RawClient;
-    },
-    gone: (leases) => tell({ type: 'gone', leases }),
-    renewed: (sentAt) => Atomics.store(renewedAt, 0, BigInt(sentAt)),
-    problem: (message, error) => tell({ type: 'problem', message: `${message}: ${String(error)}` }),
+const heart = new Heart(data, new EngineStore(data.schema), {
+  leases: (limitMs) =>
+    new Promise((resolve) => {
+      const limit = startTimer(limitMs, () => resolve(undefined));
+      answerLeases = (leases) => {
+        limit.cancel();
+        resolve(leases);
+      };
+      tell({ type: 'ask' });
+    }),
+  connect: async () => {
+    const client = new pg.Client({
+      // The driver's timer is the platform's: it would end a wait of more than 24.8 days at once (C12).
+      connectionTimeoutMillis: Math.min(data.leaseTtlMs / 3, LONGEST_CONNECT_MS),
+      ...data.clientOptions,
+      ...(data.asksPassword ? { password } : {}),
+      application_name: 'cyclone-leases',
+    });
+    client.on('error', () => undefined); // heard of by the call that fails
+    await client.connect();
+    return client as unknown as RawClient;
   },
-);
+  gone: (leases) => tell({ type: 'gone', leases }),
+  renewed: (sentAt) => Atomics.store(renewedAt, 0, BigInt(sentAt)),
+  problem: (message, error) => tell({ type: 'problem', message: `${message}: ${String(error)}` }),
+});
 
 function password(): Promise<string> {
   return new Promise((resolve, reject) => {

@@ -1,6 +1,6 @@
 import { mergeProgress } from '../../model/progress.js';
+import type { ProgressBeat } from '../../store/engine-store.js';
 import type { Lease } from '../../store/lease.js';
-import type { ProgressBeat } from '../../store/operations-store.js';
 
 /** What a handler reported under a lease. */
 export interface ProgressReport extends ProgressBeat {
