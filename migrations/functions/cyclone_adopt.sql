@@ -37,7 +37,8 @@ begin
       left join cyclone_steps s on s.run_id = d.run_id and s.node = d.node;
 
   return query
-    select 'claimed', s.run_id, s.node, s.kind, s.queue, s.attempt, s.lease_generation, s.node_type, s.max_attempts, s.timeout_ms, s.input, null::jsonb
+    select 'claimed', s.run_id, s.node, s.kind, s.queue, s.attempt, s.lease_generation, s.node_type, s.max_attempts, s.timeout_ms, s.input,
+           case when s.backoff is not null then '{"backoff": true}'::jsonb end
       from cyclone_steps s
      where s.state = 'running' and s.lease_owner = p_owner
        and not exists (select 1 from unnest(p_known_runs, p_known_nodes, p_known_generations) k(run_id, node, generation)

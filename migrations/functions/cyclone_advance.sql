@@ -71,7 +71,7 @@ begin
              wake_at = case when d.ready and s.wait_ms is not null then p_now + cyclone_ms(s.wait_ms) else s.wake_at end
         from decided d
        where s.run_id = d.run_id and s.node = d.node
-      returning s.run_id, s.node, s.kind, s.queue, s.attempt, s.lease_generation, s.node_type, s.max_attempts, s.timeout_ms, s.state,
+      returning s.run_id, s.node, s.kind, s.queue, s.attempt, s.lease_generation, s.node_type, s.max_attempts, s.timeout_ms, s.state, s.backoff,
                 case when d.claimed then s.input end as input, d.ready, d.too_large
     loop
       if v_row.too_large then
@@ -82,7 +82,7 @@ begin
         run_id := v_row.run_id; node := v_row.node; kind := v_row.kind; queue := v_row.queue; attempt := v_row.attempt;
         generation := v_row.lease_generation; node_type := v_row.node_type; max_attempts := v_row.max_attempts;
         timeout_ms := v_row.timeout_ms; input := v_row.input;
-        info := case when event = 'claimed' then '{"promoted": true}'::jsonb end;
+        info := case when event = 'claimed' and v_row.backoff is not null then '{"backoff": true}'::jsonb end;
         return next;
       end if;
     end loop;

@@ -1,5 +1,6 @@
 -- Claims candidates for the free slots of each queue (R10): locks by key with SKIP LOCKED, rechecks the state, and takes at most
--- p_max_bytes of input (C13), but always one step. The attempt is not touched (R11).
+-- p_max_bytes of input (C13), but always one step. The attempt is not touched (R11). `backoff` in info: the step has one of its own, which
+-- a backoff function of its handler does not replace (R9).
 create or replace function cyclone_claim(
   p_now timestamptz, p_owner text, p_lease_ms bigint, p_queues text[], p_slots int[], p_max_bytes bigint,
   p_runs bigint[], p_nodes text[], p_step_queues text[], p_places bigint[]
@@ -42,14 +43,13 @@ begin
              lease_expiry = p_now + cyclone_ms(least(p_lease_ms, t.timeout_ms))
         from bounded b
        where t.run_id = b.run_id and t.node = b.node and (b.so_far <= v_left or (b.n = 1 and v_left = p_max_bytes))
-      returning t.run_id, t.node, t.kind, t.queue, t.attempt, t.lease_generation, t.node_type, t.max_attempts, t.timeout_ms, t.input, b.bytes,
-                t.scheduled_at
+      returning t.run_id, t.node, t.kind, t.queue, t.attempt, t.lease_generation, t.node_type, t.max_attempts, t.timeout_ms, t.input, t.backoff, b.bytes
     loop
       v_left := v_left - v_row.bytes;
       run_id := v_row.run_id; node := v_row.node; kind := v_row.kind; queue := v_row.queue; attempt := v_row.attempt;
       generation := v_row.lease_generation; node_type := v_row.node_type; max_attempts := v_row.max_attempts;
       timeout_ms := v_row.timeout_ms; input := v_row.input;
-      info := null;
+      info := case when v_row.backoff is not null then '{"backoff": true}'::jsonb end;
       return next;
     end loop;
   end loop;

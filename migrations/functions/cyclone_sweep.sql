@@ -18,6 +18,7 @@ declare
   v_step    cyclone_steps;
   v_problem text;
   v_left    int := p_limit;
+  v_timed_out text;
 begin
   for v_expired in
     select s.run_id, s.node, s.kind, s.queue, s.lease_generation from cyclone_steps s
@@ -36,12 +37,13 @@ begin
            for no key update skip locked;
         if found then
           if v_step.started_at + cyclone_ms(v_step.timeout_ms) <= p_now then
+            v_timed_out := format('The execution took longer than its timeout of %s ms.', v_step.timeout_ms);
             if v_step.attempt >= v_step.max_attempts then
-              return query select * from cyclone_give_up(p_now, v_step.run_id, v_step.node, 'timed_out', 'the execution timed out', 'timeout', null, null);
+              return query select * from cyclone_give_up(p_now, v_step.run_id, v_step.node, 'timed_out', v_timed_out, 'timeout', null, null);
             else
               return query select * from cyclone_put_back(p_now, v_step.run_id, v_step.node, 'timed_out',
                 p_now + cyclone_ms(cyclone_backoff(v_step.backoff, v_step.attempt)), v_step.attempt + 1, v_step.reclaims,
-                'the execution timed out', 'timeout', null);
+                v_timed_out, 'timeout', null);
             end if;
           elsif v_step.reclaims >= p_max_reclaims then
             return query select * from cyclone_give_up(p_now, v_step.run_id, v_step.node, 'reclaimed',

@@ -191,7 +191,10 @@ describe('the groups of dead letters', () => {
         errorKind: 'reclaim_limit',
         fingerprint: of('work', 'reclaim_limit', 'the lease expired again after 7 reclaims'),
       },
-      { errorKind: 'timeout', fingerprint: of('work', 'timeout', 'the execution timed out') },
+      {
+        errorKind: 'timeout',
+        fingerprint: of('work', 'timeout', 'The execution took longer than its timeout of 1 ms.'),
+      },
     ]);
   });
 

@@ -1,6 +1,6 @@
 import type { StepContext } from '#cyclone/graph/step-context.js';
 import { PermanentError, RetryAfterError } from '#cyclone/model/errors/index.js';
-import { deferred, dropTemplate, Fixture, graph, job, SOON } from './fixture.js';
+import { chain, deferred, dropTemplate, Fixture, graph, job, SOON } from './fixture.js';
 
 let fixture: Fixture;
 afterEach(() => fixture.close());
@@ -204,6 +204,25 @@ describe('a handler that fails', () => {
     );
     expect(other).toEqual({ soon: true });
     expect(fixture.log.join()).toContain('no idea');
+  });
+
+  it('waits by the backoff of its node, which wins over the function of its handler, however it was claimed (R9)', async () => {
+    fixture = await Fixture.open();
+    await fixture
+      .worker({
+        work: {
+          run: (_: unknown, ctx: StepContext) => {
+            if (ctx.attempt === 1) throw new Error('first');
+          },
+          options: { retry: { backoff: () => 7_200_000 } },
+        },
+      })
+      .start();
+    const { nodes, deps } = chain(['work', 'work']);
+    const own = nodes.map((node) => ({ ...node, policy: { backoff: SOON } }));
+    await fixture.submit(graph(own, deps));
+    await fixture.idle();
+    expect(await fixture.rows('select distinct attempt from cyclone_steps')).toEqual([{ attempt: 2 }]);
   });
 
   it('fails its run at once and aborts the other handlers of the run (S55, R23)', async () => {

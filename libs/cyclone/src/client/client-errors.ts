@@ -23,7 +23,7 @@ export class ConnectionLostError extends CycloneError {
   }
 }
 
-/** The application shuts down: nobody waits for runs any more. The runs themselves go on. */
+/** The application shuts down: nobody waits for runs any more, nor for a key of submitOnce that another transaction holds. */
 export class ClientClosedError extends CycloneError {
   static override readonly code = 'CYCLONE_CLIENT_CLOSED';
   static {
@@ -31,7 +31,8 @@ export class ClientClosedError extends CycloneError {
   }
   constructor() {
     super(
-      'The application shuts down and waits for no run any more. The run goes on; look at it from another process.',
+      'The application shuts down and waits for no run any more, nor for a key that another transaction holds. ' +
+        'Runs go on; look at them, or submit again, from another process.',
     );
   }
 }

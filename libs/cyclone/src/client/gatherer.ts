@@ -18,6 +18,8 @@ export interface GathererOptions<S, A> {
   send(session: Session, submissions: readonly S[]): Promise<readonly A[]>;
   /** Whether a submission may be sent again when its answer was lost. */
   readonly repeatable: boolean;
+  /** Whether a call makes runs: what made none has done nothing when its answer is lost. @default true */
+  readonly makesRuns?: boolean;
   /** Most submissions in one call. @default as many as is sensible */
   readonly most?: number;
 }
@@ -43,11 +45,6 @@ export class Gatherer<S extends Submission, A> {
       this.waiting.push({ submission, resolve, reject, repeated: false });
       this.running ??= this.scope.runInAsyncScope(() => this.run());
     });
-  }
-
-  /** Resolves when nothing is left to send. */
-  async drained(): Promise<void> {
-    await this.running;
   }
 
   private async run(): Promise<void> {
@@ -105,7 +102,7 @@ export class Gatherer<S extends Submission, A> {
 
   /** Sends again what may be sent twice or was not sent at all, once, and rejects the rest: to send it again could double it. */
   private settleLost(members: readonly Member<S, A>[], error: unknown, connected: boolean): void {
-    const outcome = outcomeOf(error, connected);
+    const outcome = this.options.makesRuns === false ? 'nothing' : outcomeOf(error, connected);
     for (const member of members) {
       if (connected && !member.repeated && (this.options.repeatable || outcome === 'nothing')) {
         member.repeated = true;

@@ -1,5 +1,6 @@
 import type { Engine } from '../store/engine.js';
 import type { KeyedOutcome } from '../store/submit-store.js';
+import { ClientClosedError } from './client-errors.js';
 import { Gatherer } from './gatherer.js';
 import { announce, countForOneCall, type KeyedSubmission, type Submission } from './submission.js';
 import { onConnection } from './transient.js';
@@ -17,6 +18,8 @@ export class SubmitBatcher {
   /** Where keys go that another transaction holds: one by one, so that they hold up nobody else. */
   private readonly contended: Gatherer<KeyedSubmission, KeyedOutcome>;
 
+  private closed = false;
+
   constructor(private readonly engine: Engine) {
     const { connections, submits } = engine;
     this.unkeyed = new Gatherer(connections, {
@@ -26,6 +29,7 @@ export class SubmitBatcher {
     this.ids = new Gatherer(connections, {
       send: (session, batch) => submits.reserveIds(session, batch.length),
       repeatable: true,
+      makesRuns: false,
     });
     this.keyed = new Gatherer(connections, {
       send: (session, batch) => submits.submitOnce(session, runsOf(batch), BATCH_WAIT_MS),
@@ -36,6 +40,11 @@ export class SubmitBatcher {
       repeatable: true,
       most: 1,
     });
+  }
+
+  /** From now on nobody waits for a key that another transaction holds. */
+  close(): void {
+    this.closed = true;
   }
 
   /** An id for a run that needs it before it is made. */
@@ -53,10 +62,16 @@ export class SubmitBatcher {
     return runId;
   }
 
-  /** Makes at most one run for the key; waits for as long as another transaction holds it. */
+  /**
+   * Makes at most one run for the key; waits for as long as another transaction holds it.
+   * @throws ClientClosedError when the application shuts down meanwhile
+   */
   async submitOnce(submission: KeyedSubmission): Promise<KeyedOutcome> {
     let answer = await this.keyed.add(submission);
-    while (answer.outcome === 'busy' || answer.outcome === 'conflict') answer = await this.contended.add(submission);
+    while (answer.outcome === 'busy' || answer.outcome === 'conflict') {
+      if (this.closed) throw new ClientClosedError();
+      answer = await this.contended.add(submission);
+    }
     if (answer.outcome === 'created') announce(this.engine, [submission], [answer.runId]);
     return answer;
   }
@@ -72,12 +87,6 @@ export class SubmitBatcher {
     );
     announce(this.engine, submissions, runIds);
     return runIds;
-  }
-
-  /** Resolves when nothing is in flight. */
-  async drained(): Promise<void> {
-    await this.ids.drained();
-    await Promise.all([this.unkeyed.drained(), this.keyed.drained(), this.contended.drained()]);
   }
 }
 

@@ -13,6 +13,7 @@ import { InvalidOptionError } from '../model/errors/setup-errors.js';
 import type { Type } from '../model/options.js';
 import { decodePayload, encodePayload } from '../model/payload.js';
 import type { Engine } from '../store/engine.js';
+import type { KeyedOutcome } from '../store/submit-store.js';
 import { CallerSubmits } from './caller-submits.js';
 import type { ClientLogger, Definitions, ResolvedWorkflow } from './definitions.js';
 import { OperatorClient } from './operator-client.js';
@@ -22,7 +23,7 @@ import { checkRunId } from './run-id.js';
 import { RunWatcher } from './run-watcher.js';
 import { SubmitBatcher } from './submit-batcher.js';
 import { checkKey, resolveSettings, type SubmitSettings } from './submit-settings.js';
-import { keyed, sealed, type Submission, toSubmission } from './submission.js';
+import { keyed, sealed, toSubmission, type KeyedSubmission, type Submission } from './submission.js';
 
 /**
  * Submits runs and waits for them. Inject it anywhere. Whatever is refused writes nothing, and leaves the caller's transaction as it
@@ -33,6 +34,8 @@ export class WorkflowClient {
   private readonly callers: CallerSubmits;
   private readonly access: RunAccess;
   private planContext: PlanContext | undefined;
+  /** Submits outside transactions of callers that have not ended. */
+  private readonly underWay = new Set<Promise<void>>();
 
   /** @internal The module makes the client. */
   constructor(
@@ -47,7 +50,7 @@ export class WorkflowClient {
 
   /**
    * Starts a run of a workflow.
-   * @throws InvalidGraphError, InvalidPayloadError, PayloadTooLargeError, InputValidationError, InvalidOptionError,
+   * @throws InvalidGraphError, InvalidPayloadError, PayloadTooLargeError, PayloadCodecError, InputValidationError, InvalidOptionError,
    *   UnknownHandlerError, and whatever `define` throws: nothing was written
    * @throws ConnectionLostError when the database cannot be reached; its `outcome` says whether the run may exist
    */
@@ -83,16 +86,13 @@ export class WorkflowClient {
     const runner = this.callers.runnerOf(options.tx);
     const { plan, inputJson } = await this.plan(known, input, settings);
     const plain = keyed(await toSubmission(plan, settings), onceKey, inputJson ?? this.encode(input));
-    const [submission = plain] = await this.seal([plain], runner);
-    const answer = runner
-      ? await this.callers.submitOnce(runner, submission)
-      : await this.batcher.submitOnce(submission);
+    const answer = await (runner ? this.placeOnce(plain, runner) : this.track(this.placeOnce(plain)));
     if (answer.outcome === 'busy' || answer.outcome === 'conflict') {
       throw new TransactionConflictError(plan.workflow, onceKey, answer.outcome === 'busy' ? 'busy' : 'snapshot');
     }
     if (!answer.sameInput) {
       this.logger.warn(
-        `submitOnce of ${plan.workflow} with the key "${onceKey}" found run ${answer.runId}, which was submitted with another input. ` +
+        `submitOnce of ${plan.workflow} with the key ${JSON.stringify(onceKey)} found run ${answer.runId}, which was submitted with another input. ` +
           `The new input is ignored.`,
       );
     }
@@ -168,7 +168,8 @@ export class WorkflowClient {
 
   /** Waits for submits that are in flight and rejects those who wait for runs. A handler that still drains may submit later. */
   async close(): Promise<void> {
-    await this.batcher.drained();
+    this.batcher.close();
+    while (this.underWay.size > 0) await Promise.all(this.underWay);
     await this.access.watcher.close();
   }
 
@@ -221,17 +222,33 @@ export class WorkflowClient {
   }
 
   private async place(submissions: readonly Submission[], runner: QueryRunner | undefined): Promise<string[]> {
-    const ready = await this.seal(submissions, runner);
-    if (runner) return this.callers.submit(runner, ready);
+    if (runner) return this.callers.submit(runner, await this.seal(submissions, runner));
+    return this.track(this.placeAlone(submissions));
+  }
+
+  private async placeAlone(submissions: readonly Submission[]): Promise<string[]> {
+    const ready = await this.seal(submissions);
     const [first, ...rest] = ready;
     return first && rest.length === 0 ? [await this.batcher.submit(first)] : this.batcher.submitTogether(ready);
   }
 
+  private async placeOnce(plain: KeyedSubmission, runner?: QueryRunner): Promise<KeyedOutcome> {
+    const [submission = plain] = await this.seal([plain], runner);
+    return runner ? this.callers.submitOnce(runner, submission) : this.batcher.submitOnce(submission);
+  }
+
+  /** Lets `close` wait for a submit. */
+  private track<T>(submit: Promise<T>): Promise<T> {
+    const end = submit.then(
+      () => void this.underWay.delete(end),
+      () => void this.underWay.delete(end),
+    );
+    this.underWay.add(end);
+    return submit;
+  }
+
   /** Lets the codec encode the payloads, each for its run, whose id it has to know for that (R38). */
-  private async seal<S extends Submission>(
-    plain: readonly S[],
-    runner: QueryRunner | undefined,
-  ): Promise<readonly S[]> {
+  private async seal<S extends Submission>(plain: readonly S[], runner?: QueryRunner): Promise<readonly S[]> {
     const { payloads } = this.engine.settings;
     if (!payloads) return plain;
     const ids = runner

@@ -41,7 +41,7 @@ export interface StepEvent {
   readonly attempt?: number;
   /** The lease generation: how often the step has been claimed. */
   readonly generation?: number;
-  /** The id of the worker that holds or held the lease. */
+  /** The id of the worker that made the change; none when a client or an operator did. */
   readonly worker?: string;
   readonly error?: string;
   readonly errorKind?: ErrorKind;

@@ -7,7 +7,7 @@ import { MAX_ERROR_BYTES, MAX_STACK_BYTES, storableText } from './storable-text.
 export interface Failure {
   /** For `cyclone_steps.error`: the message, or one line `handler panicked: …`. */
   readonly error: string;
-  readonly errorKind: 'retryable' | 'permanent';
+  readonly errorKind: 'retryable' | 'permanent' | 'timeout';
   /** For `cyclone_steps.panic_stack`: set for a programming fault only. */
   readonly panicStack: string | null;
   /** Of a RetryAfterError: when to try again. */

@@ -1,6 +1,6 @@
 import { PayloadCodecError } from './errors/graph-errors.js';
 import { RetryAfterError } from './errors/handler-errors.js';
-import { encodePayload } from './payload.js';
+import { isStorable } from './storable-text.js';
 
 /** What a payload is made of besides objects and lists. */
 export type PayloadLeaf = string | number | boolean | null;
@@ -41,14 +41,14 @@ export class PayloadSealer {
   async seal(json: string, place: PayloadPlace): Promise<string> {
     const holder: Container = { value: JSON.parse(json) as Json };
     await this.map('encode', holder, place);
-    return this.write(holder['value'] as Json, place);
+    return JSON.stringify(holder['value']);
   }
 
   /** The same for an input that refers to other nodes: only its literals are payload (R4). */
   async sealSpec(json: string, place: PayloadPlace): Promise<string> {
     const spec = JSON.parse(json) as Json;
     for (const literal of literalsOf(spec)) await this.map('encode', literal, place);
-    return this.write(spec, place);
+    return JSON.stringify(spec);
   }
 
   /** Stored JSON text → the value. @throws PayloadCodecError, RetryAfterError */
@@ -68,15 +68,6 @@ export class PayloadSealer {
     } catch (error) {
       if (RetryAfterError.is(error)) throw error;
       throw new PayloadCodecError(direction, place, error);
-    }
-  }
-
-  /** Checked like any other payload; its size is that of the plain value, which was checked before. */
-  private write(value: Json, place: PayloadPlace): string {
-    try {
-      return encodePayload(value, { maxBytes: Number.MAX_SAFE_INTEGER });
-    } catch (error) {
-      throw new PayloadCodecError('encode', place, error);
     }
   }
 }
@@ -118,7 +109,11 @@ function setOwn(container: Container, key: string | number, value: Json): void {
   else container[key] = value;
 }
 
+/** Structure and names were checked with the plain value; only the leaves are new. */
 function checkLeaf(made: unknown): PayloadLeaf {
+  if (typeof made === 'string' && !isStorable(made)) {
+    throw new TypeError('it returned a text with U+0000 or half of a surrogate pair, which Postgres cannot store');
+  }
   if (made === null || typeof made === 'string' || typeof made === 'boolean' || Number.isFinite(made)) {
     return made as PayloadLeaf;
   }

@@ -30,7 +30,7 @@ export interface RowInfo {
   readonly errorKind?: string;
   readonly contained?: boolean | null;
   readonly reason?: string;
-  readonly promoted?: boolean;
+  readonly backoff?: boolean;
   readonly delayMs?: number;
   readonly sqlstate?: string;
   readonly rootRunId?: string;

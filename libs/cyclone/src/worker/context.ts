@@ -86,7 +86,7 @@ export class StepContextImpl extends StepContext {
 
   private assertUsable(): void {
     const { execution } = this;
-    if (execution.phase === 'running') return;
+    if (execution.phase === 'running' && execution.handlerAtWork) return;
     if (execution.aborted) throw new LeaseLostError(execution.runId, execution.node);
     throw new CompletionTransactionError('closed');
   }

@@ -21,6 +21,8 @@ export class Execution implements Completion {
   readonly queue: string;
   readonly attempt: number;
   readonly generation: number;
+  /** Whether the step is stored with a backoff, which wins over a backoff function of its handler (R9). */
+  readonly hasBackoff: boolean;
   /** `runId:node`, also the key of the lease. */
   readonly key: string;
   phase: ExecutionPhase = 'running';
@@ -56,6 +58,7 @@ export class Execution implements Completion {
     this.queue = row.queue;
     this.attempt = row.attempt;
     this.generation = row.generation;
+    this.hasBackoff = row.info.backoff === true;
     this.key = `${row.runId}:${row.node}`;
   }
 

@@ -196,12 +196,15 @@ export class Executor implements ContextTools {
   private async seal(execution: Execution, output: string, payloads: PayloadSealer): Promise<void> {
     const { runId, node } = execution;
     try {
-      execution.output = await payloads.seal(output, { runId, node, part: 'output' });
+      await execution.tx?.close(); // the handler has returned, whatever it left behind
+      const sealed = await payloads.seal(output, { runId, node, part: 'output' });
+      if (execution.phase !== 'running') return; // lost, timed out or released meanwhile
+      execution.output = sealed;
     } catch (error) {
       this.failed(execution, error, !RetryAfterError.is(error));
       return;
     }
-    if (execution.phase === 'running') this.succeed(execution); // else lost, timed out or released meanwhile
+    this.succeed(execution);
   }
 
   private succeed(execution: Execution): void {
@@ -269,13 +272,9 @@ export class Executor implements ContextTools {
     execution.timer = undefined;
     if (execution.phase === 'handed' || execution.phase === 'over' || execution.tx?.commitSent) return;
     const reason = new DOMException(`The execution took longer than its timeout of ${timeoutMs} ms.`, 'TimeoutError');
-    const failure: Failure = { error: reason.message, errorKind: 'retryable', panicStack: null };
+    const failure: Failure = { error: reason.message, errorKind: 'timeout', panicStack: null };
     const tx = execution.tx;
-    this.settle(execution, {
-      ...this.settlementOf(execution, reason, failure),
-      outcome: 'timed_out',
-      errorKind: 'timeout',
-    });
+    this.settle(execution, { ...this.settlementOf(execution, reason, failure), outcome: 'timed_out' });
     this.part(execution, reason, tx);
   }
 
@@ -298,7 +297,7 @@ export class Executor implements ContextTools {
   /** Of a backoff function; null lets the database compute the delay (C16). */
   private customDelay(execution: Execution, error: unknown, failure: Failure): number | null {
     const { customDelay } = execution.handler.options;
-    if (!customDelay || failure.errorKind === 'permanent') return null;
+    if (!customDelay || execution.hasBackoff || failure.errorKind === 'permanent') return null;
     try {
       return customDelay(execution.attempt, error);
     } catch (problem) {

@@ -82,7 +82,7 @@ export class CompletionTransaction {
 
   /** Takes no more statements, awaits those under way, and commits them together with the step. Never rejects. */
   async finish(): Promise<Finish> {
-    await this.quiet();
+    await this.close();
     const { runner, client } = this;
     if (this.state === 'abandoned') return { outcome: 'lost' };
     if (!runner || !client) return { outcome: 'none' };
@@ -101,7 +101,7 @@ export class CompletionTransaction {
 
   /** The handler has failed: takes no more statements, awaits those under way, and rolls back. Never rejects. */
   async rollback(): Promise<void> {
-    await this.quiet();
+    await this.close();
     if (this.state !== 'abandoned') await this.undo();
   }
 
@@ -228,7 +228,8 @@ export class CompletionTransaction {
   }
 
   /** Closes the transaction to the handler and waits until nothing of it is under way. */
-  private async quiet(): Promise<void> {
+  /** Takes no more statements and awaits those under way. Never rejects. */
+  async close(): Promise<void> {
     if (this.state === 'usable') this.state = 'closed';
     await this.opening?.catch(() => undefined); // the handler has heard of it
     this.runner?.endStreams();
