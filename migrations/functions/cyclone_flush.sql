@@ -41,6 +41,7 @@ declare
   v_event        record;
   v_heads        jsonb;
   v_begun        timestamptz;
+  v_entries      bigint;
   v_free         boolean := exists (select 1 from unnest(p_slots) s(n) where n > 0);
 begin
   if cardinality(p_runs) > 0 then
@@ -80,6 +81,7 @@ begin
     v_heads := cyclone_claim_heads(p_kinds);
     loop
       v_begun := clock_timestamp();
+      v_entries := pg_stat_get_xact_tuples_returned('cyclone_steps_claim'::regclass);
       select array_agg(c.run_id), array_agg(c.node), array_agg(c.queue), array_agg(c.priority), array_agg(c.scheduled_at), array_agg(c.place)
         into v_runs, v_nodes, v_queues, v_priorities, v_scheduled, v_places
         from cyclone_claimable(v_now, p_queues, p_slots, p_kinds, v_heads) c;
@@ -89,7 +91,8 @@ begin
       v_heads := null;
     end loop;
     if v_heads is null then
-      perform cyclone_note_claim_heads(v_begun, p_kinds, v_queues, v_priorities, v_scheduled, v_places);
+      v_entries := pg_stat_get_xact_tuples_returned('cyclone_steps_claim'::regclass) - v_entries;
+      perform cyclone_note_claim_heads(v_begun, v_entries, p_slots, p_kinds, v_queues, v_priorities, v_scheduled, v_places);
     end if;
   end if;
 

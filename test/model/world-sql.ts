@@ -3,7 +3,7 @@ create sequence test_clock;
 create or replace function cyclone_now() returns timestamptz language sql volatile as
   $$ select 'epoch'::timestamptz + last_value * interval '1 millisecond' from test_clock $$`;
 
-export const STORM = `select set_config('test.jitter', $1, false), set_config('cyclone.slow_claim_ms', $2, false),
+export const STORM = `select set_config('test.jitter', $1, false), set_config('cyclone.claim_entries', $2, false),
   set_config('cyclone.claim_heads', '', false)`;
 
 /** Moments of up to 3 ms, inside the database and only where a session has asked for them. */

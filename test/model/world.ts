@@ -50,7 +50,7 @@ export class World {
   async setStorm(on: boolean): Promise<void> {
     if (on === this.isStormy) return;
     this.isStormy = on;
-    for (const session of this.sessions) await session.query(STORM, on ? ['on', '0'] : ['off', '1000000000']);
+    for (const session of this.sessions) await session.query(STORM, on ? ['on', '-1000000'] : ['off', '1000000000']);
   }
 
   async forget(): Promise<void> {
