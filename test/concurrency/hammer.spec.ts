@@ -1,10 +1,10 @@
 import { OperatorClient } from '#cyclone/client/operator-client.js';
 import { CycloneError, PermanentError } from '#cyclone/model/errors/index.js';
 import type { StepContext } from '#cyclone/graph/step-context.js';
-import type { NewNode, NewRun } from '#cyclone/store/submit-store.js';
+import type { NewRun } from '#cyclone/store/submit-store.js';
 import { LONG_PROGRAMME } from '../crash/programme.js';
 import { PROBLEMS_SQL } from '../support/engine-invariants.js';
-import { dropTemplate, Fixture, graph, SOON } from '../worker/fixture.js';
+import { dropTemplate, Fixture, graph, SOON, type TestNode } from '../worker/fixture.js';
 
 let fixture: Fixture;
 afterEach(() => fixture.close());
@@ -20,17 +20,18 @@ const EXPECTED = new Set(['CYCLONE_ALREADY_TERMINAL', 'CYCLONE_NOT_PAUSED', 'CYC
 
 const OPERATIONS = ['cancel', 'pause', 'resume', 'retry', 'retryAll', 'complete'] as const;
 
-const node = (name: string, kind: string, rest: Partial<NewNode> = {}): NewNode => ({
+const node = (name: string, kind: string, rest: Partial<TestNode> = {}): TestNode => ({
   node: name,
   kind,
   nodeType: 'step',
   queue: 'default',
   priority: 0,
-  input: 'null',
+  inputJson: 'null',
   inputSpec: null,
   openDeps: 0,
   dependents: 0,
   maxAttempts: 2,
+  policyJson: null,
   policy: { backoff: SOON },
   ...rest,
 });

@@ -190,7 +190,7 @@ describe('a handler that blocks the event loop for three TTLs (R18, S11)', () =>
     await Promise.all([zombie.start(options), second.start({ ...options, queues: { elsewhere: 1 } })]);
     const run = crashRun({ entry: { kind: 'block' } });
     await second.submit([
-      { ...run, nodes: run.nodes.map((node) => ({ ...node, input: JSON.stringify({ ms: 3 * TTL_MS }) })) },
+      { ...run, nodes: run.nodes.map((node) => ({ ...node, inputJson: JSON.stringify({ ms: 3 * TTL_MS }) })) },
     ]);
     await slot.runsEnd();
     const [row] = await slot.gate.rows<Record<string, unknown>>(

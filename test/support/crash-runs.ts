@@ -1,15 +1,16 @@
-import type { NewKeyedRun, NewNode, NewRun } from '#cyclone/store/submit-store.js';
+import type { NodePolicy } from '#cyclone/graph/plan.js';
+import type { NewKeyedRun, NewRun } from '#cyclone/store/submit-store.js';
 
 /** A node of a crash test: the handler that executes it, and the nodes before it. */
 export interface CrashNode {
   readonly kind: string;
   readonly after?: readonly string[];
   readonly queue?: string;
-  readonly policy?: NewNode['policy'];
+  readonly policy?: NodePolicy;
 }
 
 /** Retries come at once. */
-const AT_ONCE: NewNode['policy'] = { backoff: { baseMs: 1, factor: 1, maxMs: 1, jitter: false } };
+const AT_ONCE: NodePolicy = { backoff: { baseMs: 1, factor: 1, maxMs: 1, jitter: false } };
 
 /** A run for the handlers of test/support/crash-handlers.mjs. */
 export function crashRun(nodes: Readonly<Record<string, CrashNode>>): NewRun {
@@ -27,12 +28,12 @@ export function crashRun(nodes: Readonly<Record<string, CrashNode>>): NewRun {
       kind,
       queue,
       priority: 0,
-      input: 'null',
+      inputJson: 'null',
       inputSpec: null,
       openDeps: after.length,
       dependents: deps.filter(([, on]) => on === node).length,
       maxAttempts: 5,
-      policy,
+      policyJson: JSON.stringify(policy),
     })),
     deps,
   };

@@ -4,6 +4,7 @@ import { guardTriggerSql } from '#cyclone/store/guard-trigger.js';
 import { migrate } from '#cyclone/store/migrator.js';
 import type { CallObserver } from '#cyclone/store/session.js';
 import type { NewNode, NewRun } from '#cyclone/store/submit-store.js';
+import type { NodePolicy } from '#cyclone/graph/plan.js';
 import type { StepContext } from '#cyclone/graph/step-context.js';
 import { isRunEvent, type CycloneEvent, type StepEvent } from '#cyclone/model/events.js';
 import { resolveHandlerOptions, type HandlerOptions } from '#cyclone/model/options.js';
@@ -207,21 +208,26 @@ function partsOf(url: string): { host: string; port: number; username: string; d
   return { host: hostname, port: Number(port), username, database: pathname.slice(1) };
 }
 
+/** A node as a test writes it: its policy is an object. */
+export interface TestNode extends NewNode {
+  readonly policy?: NodePolicy;
+}
+
 const NODE: Omit<NewNode, 'node' | 'kind'> = {
   nodeType: 'step',
   queue: 'default',
   priority: 0,
-  input: 'null',
+  inputJson: 'null',
   inputSpec: null,
   openDeps: 0,
   dependents: 0,
   maxAttempts: 5,
-  policy: null,
+  policyJson: null,
 };
 
 /** A run of one step. */
-export function job(kind: string, input: unknown = null, node: Partial<NewNode> = {}): NewRun {
-  return graph([{ ...NODE, node: kind, kind, input: JSON.stringify(input), ...node }]);
+export function job(kind: string, input: unknown = null, node: Partial<TestNode> = {}): NewRun {
+  return graph([{ ...NODE, node: kind, kind, inputJson: JSON.stringify(input), ...node }]);
 }
 
 /** Steps that depend on each other in turn; each gets the output of the one before it. */
@@ -232,7 +238,7 @@ export function chain(kinds: readonly string[], input: unknown = null): NewRun {
       ...NODE,
       node: name(index),
       kind,
-      input: index === 0 ? JSON.stringify(input) : null,
+      inputJson: index === 0 ? JSON.stringify(input) : null,
       inputSpec: index === 0 ? null : JSON.stringify({ f: name(index - 1) }),
       openDeps: index === 0 ? 0 : 1,
       dependents: index === kinds.length - 1 ? 0 : 1,
@@ -241,7 +247,7 @@ export function chain(kinds: readonly string[], input: unknown = null): NewRun {
   );
 }
 
-export function graph(nodes: NewNode[], deps: NewRun['deps'] = []): NewRun {
+export function graph(nodes: TestNode[], deps: NewRun['deps'] = []): NewRun {
   return {
     workflow: 'test',
     resultNode: null,
@@ -249,7 +255,7 @@ export function graph(nodes: NewNode[], deps: NewRun['deps'] = []): NewRun {
     delayMs: null,
     startAt: null,
     deadlineMs: null,
-    nodes,
+    nodes: nodes.map(({ policy, ...node }) => (policy ? { ...node, policyJson: JSON.stringify(policy) } : node)),
     deps,
   };
 }

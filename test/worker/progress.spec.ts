@@ -161,7 +161,7 @@ describe('ctx.progress (R18)', () => {
         { leaseTtl: TTL },
       )
       .start();
-    const id = await fixture.submitOne(job('work', null, { policy: JSON.stringify({ backoff: SOON }) }));
+    const id = await fixture.submitOne(job('work', null, { policy: { backoff: SOON } }));
     await until(id, 0.75);
     first.resolve();
     await began.promise;

@@ -17,7 +17,7 @@ async function ended(days: number, state: 'completed' | 'failed', ...retentions:
   const nodes = retentions.map((kept, i) => ({
     ...first!,
     node: `n${i}`,
-    policy: kept === null ? null : JSON.stringify({ retentionMs: kept * DAY }),
+    ...(kept === null ? {} : { policy: { retentionMs: kept * DAY } }),
   }));
   const id = await fixture.submitOne(graph(nodes));
   await fixture.rows('alter table cyclone_steps disable trigger user');
@@ -75,7 +75,7 @@ describe('the retention sweep (R35)', () => {
 
   it('never deletes a paused run, nor a child whose parent may still need it', async () => {
     fixture = await Fixture.open();
-    const paused = await fixture.submitOne(job('nobody', null, { policy: JSON.stringify({ retentionMs: 0 }) }));
+    const paused = await fixture.submitOne(job('nobody', null, { policy: { retentionMs: 0 } }));
     await fixture.engine.connections.use((session) => fixture.engine.store.pause(session, paused));
     const parents = [paused, await ended(1, 'failed', 5), await ended(1, 'completed', 5)];
     const children: string[] = [];

@@ -33,7 +33,6 @@ export async function toSubmission(plan: RunPlan, settings: SubmitSettings): Pro
   for (const { openDeps, nodeType, queue } of plan.nodes) {
     if (openDeps === 0 && settings.wake && isExecuted(nodeType)) wake.add(queue);
   }
-  const nodes = plan.nodes.map((node) => ({ ...node, input: node.inputJson, policy: node.policyJson }));
   return {
     run: {
       workflow: plan.workflow,
@@ -42,11 +41,11 @@ export async function toSubmission(plan: RunPlan, settings: SubmitSettings): Pro
       delayMs: settings.delayMs,
       startAt: settings.startAt,
       deadlineMs: settings.deadlineMs,
-      nodes,
+      nodes: plan.nodes,
       deps: plan.deps,
     },
     rows: plan.nodes.length + plan.deps.length,
-    characters: charactersOf(nodes),
+    characters: charactersOf(plan.nodes),
     wake: [...wake],
   };
 }
@@ -103,7 +102,7 @@ export async function sealed<S extends Submission>(submission: S, runId: string,
     const place = { runId, node: node.node, part: 'input' } as const;
     return {
       ...node,
-      input: node.input === null ? null : await payloads.seal(node.input, place),
+      inputJson: node.inputJson === null ? null : await payloads.seal(node.inputJson, place),
       inputSpec: node.inputSpec === null ? null : await payloads.sealSpec(node.inputSpec, place),
     };
   };
@@ -112,8 +111,8 @@ export async function sealed<S extends Submission>(submission: S, runId: string,
 }
 
 /** Of the payloads. */
-function charactersOf(nodes: readonly Pick<NewNode, 'input' | 'inputSpec'>[]): number {
-  return nodes.reduce((sum, { input, inputSpec }) => sum + (input ?? inputSpec ?? '').length, 0);
+function charactersOf(nodes: readonly Pick<NewNode, 'inputJson' | 'inputSpec'>[]): number {
+  return nodes.reduce((sum, { inputJson, inputSpec }) => sum + (inputJson ?? inputSpec ?? '').length, 0);
 }
 
 async function checkLiterals(plan: RunPlan): Promise<void> {

@@ -1,35 +1,9 @@
+import type { PlanNode } from '../graph/plan.js';
 import { isSqlError } from './connections.js';
 import { functionCall, type Session, type Statement } from './session.js';
 
 /** A node of a new run, as the database takes it. */
-export interface NewNode {
-  readonly node: string;
-  readonly nodeType: string;
-  readonly kind: string;
-  readonly queue: string;
-  readonly priority: number;
-  /** JSON text; null when it is made of upstream outputs. */
-  readonly input: string | null;
-  /** JSON text of the reference expression; null for a literal. */
-  readonly inputSpec: string | null;
-  readonly openDeps: number;
-  readonly dependents: number;
-  readonly maxAttempts: number;
-  /** What few nodes have: stored as JSON so that the usual row stays narrow. May be the JSON text itself. */
-  readonly policy: NodePolicy | string | null;
-}
-
-export interface NodePolicy {
-  readonly onDepFailure?: 'cancel_branch';
-  readonly timeoutMs?: number;
-  readonly retentionMs?: number;
-  readonly backoff?: {
-    readonly baseMs: number;
-    readonly factor: number;
-    readonly maxMs: number;
-    readonly jitter: boolean;
-  };
-}
+export type NewNode = Omit<PlanNode, 'handler'>;
 
 /** A run to be made, with its whole graph. */
 export interface NewRun {
@@ -69,16 +43,14 @@ export class SubmitStore {
   private readonly reserved: Reserved;
 
   constructor(schema: string) {
-    const call = (call: string, name: string, parameters: number, columns: string): Statement =>
-      functionCall(schema, name, parameters, columns, call);
     const submitted = 'run_index, run_id';
     const answered = 'run_index, run_id, outcome, same_input';
-    this.submitStatement = call('submit', 'cyclone_submit', 21, submitted);
-    this.onceStatement = call('submitOnce', 'cyclone_submit_once', 24, answered);
+    this.submitStatement = functionCall(schema, 'cyclone_submit', 21, submitted, 'submit');
+    this.onceStatement = functionCall(schema, 'cyclone_submit_once', 24, answered, 'submitOnce');
     this.reserved = {
-      ids: call('reserveIds', 'cyclone_reserve_run_ids', 1, '*'),
-      submit: call('submit', 'cyclone_submit_with_ids', 22, submitted),
-      once: call('submitOnce', 'cyclone_submit_once_with_ids', 25, answered),
+      ids: functionCall(schema, 'cyclone_reserve_run_ids', 1, '*', 'reserveIds'),
+      submit: functionCall(schema, 'cyclone_submit_with_ids', 22, submitted, 'submit'),
+      once: functionCall(schema, 'cyclone_submit_once_with_ids', 25, answered, 'submitOnce'),
     };
   }
 
@@ -169,12 +141,12 @@ function columnsOf(runs: readonly NewRun[]): unknown[] {
     nodes.map(([, n]) => n.kind),
     nodes.map(([, n]) => n.queue),
     nodes.map(([, n]) => n.priority),
-    nodes.map(([, n]) => n.input),
+    nodes.map(([, n]) => n.inputJson),
     nodes.map(([, n]) => n.inputSpec),
     nodes.map(([, n]) => n.openDeps),
     nodes.map(([, n]) => n.dependents),
     nodes.map(([, n]) => n.maxAttempts),
-    nodes.map(([, n]) => (typeof n.policy === 'object' && n.policy ? JSON.stringify(n.policy) : n.policy)),
+    nodes.map(([, n]) => n.policyJson),
     deps.map(([index]) => index),
     deps.map(([, dep]) => dep[0]),
     deps.map(([, dep]) => dep[1]),
