@@ -1,6 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { jest } from '@jest/globals';
 import type { StepContext } from '#cyclone/graph/step-context.js';
 import { startPostgres } from '../support/postgres.js';
+import { SilentHost } from '../support/silent-host.js';
 import { deferred, dropTemplate, Fixture, job } from './fixture.js';
 
 let fixture: Fixture;
@@ -209,6 +211,58 @@ describe('a database that goes away', () => {
     await fixture.close();
     await server.destroy();
     fixture = await Fixture.open();
+  });
+});
+
+describe('a database host that accepts connections and never answers', () => {
+  let host: SilentHost;
+  beforeEach(async () => {
+    fixture = await Fixture.open();
+    host = await SilentHost.before(fixture.database.url);
+  });
+  afterEach(() => host.close());
+
+  const behind = (extra: object = {}) =>
+    fixture.another({ extra: { connectionString: host.through(fixture.database.url), ...extra } });
+
+  it('does not keep a worker from stopping that waits for its connections (R20)', async () => {
+    const worker = (await behind()).worker({ work: () => 1 });
+    host.goDark();
+    await worker.start();
+    await host.swallows(2); // a lane and the listener
+    await worker.stop();
+    expect(worker.health().state).toBe('stopped');
+  }, 60_000);
+
+  it('does not keep a worker from stopping that renews its leases on the main thread (R18, R20)', async () => {
+    const started = deferred();
+    const deaf = (): Promise<void> => {
+      started.resolve();
+      return new Promise(() => undefined);
+    };
+    const own = await behind({ threadsCannotHaveThis: () => true });
+    const worker = own.worker({ deaf }, { leaseTtl: '2s', shutdownTimeout: 0 }, { listen: false });
+    await worker.start();
+    await own.submit(job('deaf'));
+    await started.promise;
+    host.goDark();
+    await host.swallows(2); // a lane and the renewals
+    await worker.stop();
+    expect(worker.health().state).toBe('stopped');
+  }, 60_000);
+
+  it('is given up after 10 s by connections outside the pool', async () => {
+    const { connections } = (await behind()).engine;
+    host.goDark();
+    jest.useFakeTimers({ doNotFake: ['nextTick', 'performance', 'queueMicrotask', 'setImmediate'] });
+    try {
+      const opened = connections.openClient('test');
+      await host.swallows(1);
+      jest.advanceTimersByTime(10_000);
+      await expect(opened).rejects.toThrow('timeout');
+    } finally {
+      jest.useRealTimers();
+    }
   });
 });
 

@@ -14,6 +14,9 @@ interface PostgresDriver {
   };
 }
 
+/** A connection outside the pool that is not there by now will not come, unless the DataSource says otherwise. */
+const LONGEST_CONNECT_MS = 10_000;
+
 /** A connection that its holder keeps for as long as it likes. */
 export interface HeldSession {
   readonly session: Session;
@@ -84,11 +87,19 @@ export class Connections {
     return new Session(await rawClientOf(runner), this.options, false);
   }
 
-  /** Opens a connection outside the pool, with the DataSource's own settings. The caller handles its errors and ends it. */
+  /**
+   * Opens a connection outside the pool, with the DataSource's own settings. The caller handles its errors and ends it. Rejects when
+   * there is none within the DataSource's connectTimeoutMS, or 10 s.
+   */
   async openClient(applicationName: string): Promise<RawClient> {
     const { postgres, master } = this.driver;
     if (!postgres || !master) throw new Error('The DataSource has not been initialized.');
-    const client = new postgres.Client({ ...this.clientOptions, application_name: applicationName });
+    const options = this.clientOptions;
+    const client = new postgres.Client({
+      ...options,
+      connectionTimeoutMillis: options['connectionTimeoutMillis'] ?? LONGEST_CONNECT_MS,
+      application_name: applicationName,
+    });
     client.on('error', () => undefined); // without a listener a lost connection would end the process (S3)
     await client.connect();
     return client;

@@ -49,7 +49,7 @@ export class Listener {
       this.client = client;
       this.failures = 0;
     } catch (error) {
-      this.problems.report('Cannot listen for notifications; polling goes on', error);
+      if (!this.stopped) this.problems.report('Cannot listen for notifications; polling goes on', error);
       if (client) destroyClient(client);
       else this.lost();
     }

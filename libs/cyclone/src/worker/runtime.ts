@@ -171,12 +171,16 @@ export class Runtime implements LaneHost {
     await within(LAST_CALL_MS, this.retire(true));
     this.stopped.abort();
     this.lonely.close();
-    await Promise.all([
-      purged,
-      this.listener?.stop(),
-      this.keeper.stop(),
-      ...this.lanes.map((lane) => lane.close(LAST_CALL_MS)),
-    ]);
+    // A database host that does not answer may keep those waiting who are just connecting.
+    await within(
+      LAST_CALL_MS,
+      Promise.all([
+        purged,
+        this.listener?.stop(),
+        this.keeper.stop(),
+        ...this.lanes.map((lane) => lane.close(LAST_CALL_MS)),
+      ]),
+    );
     await within(LAST_CALL_MS, this.engine.notifier.close());
   }
 

@@ -107,9 +107,9 @@ export class Lane {
     this.parkTimer?.cancel();
     const limit = startTimer(limitMs, () => this.connection?.cut());
     await this.pumping;
-    limit.cancel();
     for (const chore of this.chores.splice(0)) chore.fail(new Error('The worker has stopped.'));
     await this.connection?.close(false);
+    limit.cancel();
     this.connection = undefined;
   }
 
@@ -134,7 +134,7 @@ export class Lane {
     while (this.hasWork) {
       try {
         const connection = await this.connected();
-        if (connection) await this.work(connection);
+        if (connection && this.hasWork) await this.work(connection); // it may have come after the end
       } catch (error) {
         this.host.problems.report('A lane failed', error);
         await this.rest();
