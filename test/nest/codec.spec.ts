@@ -237,6 +237,27 @@ describe('submits with a codec', () => {
   });
 });
 
+describe('an input as deep as it may be', () => {
+  @Workflow({ name: 'deep' })
+  class Deep implements WorkflowDefinition<string, unknown> {
+    define(b: WorkflowBuilder, input: string) {
+      const first = b.step(echo, lit(input), { node: 'first' });
+      let shape: Record<string, unknown> = { bottom: from(first) };
+      for (let level = 0; level < 60; level++) shape = { in: joined(shape as never) };
+      return b.step(echo, joined({ ...shape, list: lit(JSON.parse(`${'['.repeat(98)}1${']'.repeat(98)}`) as never) }), {
+        node: 'last',
+      });
+    }
+  }
+
+  it('is no deeper because a codec looks at it', async () => {
+    const codec = codecOf((leaf) => leaf);
+    const app = await apps.start({ providers: [Work, Deep], cyclone: { codec } });
+    const run = await app.get(WorkflowClient).submit(Deep, 'x');
+    expect(JSON.stringify(await run.result())).toContain('{"bottom":"x"}');
+  });
+});
+
 describe('steps with a codec', () => {
   it('are discarded when their output cannot be encoded, with their completion transaction rolled back', async () => {
     const app = await start(codecOf((leaf, { part }) => (part === 'output' ? thrown(new Error('no key')) : leaf)));
@@ -246,6 +267,34 @@ describe('steps with a codec', () => {
       message: expect.stringContaining('no key'),
     });
     expect(await apps.sql('select * from booking')).toEqual([]);
+  });
+
+  it('take nothing more from a handler that has returned, while their output is encoded (R14)', async () => {
+    let late: Promise<unknown> = Promise.resolve();
+    @Injectable()
+    class Hasty {
+      @Step() async hasty(_input: string, ctx: StepContext): Promise<string> {
+        const tx = await ctx.completionTx();
+        await tx.query('insert into booking values ($1)', [ctx.runId]);
+        late = encoding.then(() => Promise.allSettled([ctx.completionTx(), tx.query('delete from booking')]));
+        return 'done';
+      }
+    }
+    let begun: () => void = () => undefined;
+    const encoding = new Promise<void>((resolve) => (begun = resolve));
+    const codec = codecOf(async (leaf, { part }) => {
+      if (part === 'output') {
+        begun();
+        await late;
+      }
+      return leaf;
+    });
+    const app = await apps.start({ providers: [Hasty], cyclone: { codec } });
+    const run = await app.get(WorkflowClient).enqueue(stepsOf(Hasty).hasty, 'x');
+    expect(await run.result()).toBe('done');
+    const refused = { status: 'rejected', reason: { code: 'CYCLONE_COMPLETION_TRANSACTION', problem: 'closed' } };
+    expect(await late).toMatchObject([refused, refused]);
+    expect(await apps.sql('select run_id from booking')).toEqual([{ run_id: run.id }]);
   });
 
   it('get another attempt where the codec asks for it with RetryAfterError', async () => {

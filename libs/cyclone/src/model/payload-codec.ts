@@ -1,11 +1,10 @@
 import { PayloadCodecError } from './errors/graph-errors.js';
-import { RetryAfterError } from './errors/handler-errors.js';
 import { isStorable } from './storable-text.js';
 
 /** What a payload is made of besides objects and lists. */
 export type PayloadLeaf = string | number | boolean | null;
 
-/** Where a payload belongs, for a codec that binds what it encodes to it. */
+/** Where a payload belongs: for a codec that binds what it encodes to it, and for what decides what operators may see. */
 export interface PayloadPlace {
   readonly runId: string;
   /** The node that the payload is the input or the output of. */
@@ -37,7 +36,7 @@ type Direction = 'encode' | 'decode';
 export class PayloadSealer {
   constructor(private readonly codec: PayloadCodec) {}
 
-  /** JSON text of a value → JSON text of what to store. @throws PayloadCodecError, RetryAfterError */
+  /** JSON text of a value → JSON text of what to store. @throws PayloadCodecError */
   async seal(json: string, place: PayloadPlace): Promise<string> {
     const holder: Container = { value: JSON.parse(json) as Json };
     await this.map('encode', holder, place);
@@ -51,7 +50,7 @@ export class PayloadSealer {
     return JSON.stringify(spec);
   }
 
-  /** Stored JSON text → the value. @throws PayloadCodecError, RetryAfterError */
+  /** Stored JSON text → the value. @throws PayloadCodecError */
   async open(json: string, place: PayloadPlace): Promise<unknown> {
     const holder: Container = { value: JSON.parse(json) as Json };
     await this.map('decode', holder, place);
@@ -66,7 +65,6 @@ export class PayloadSealer {
       const results = await Promise.all(leaves.map(async ({ leaf }) => this.codec[direction](leaf, place)));
       for (const [index, { container, key }] of leaves.entries()) setOwn(container, key, checkLeaf(results[index]));
     } catch (error) {
-      if (RetryAfterError.is(error)) throw error;
       throw new PayloadCodecError(direction, place, error);
     }
   }

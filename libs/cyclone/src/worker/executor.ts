@@ -39,6 +39,12 @@ export interface ExecutorTools extends TransactionTools {
 const invoke = (handler: RegisteredHandler, input: unknown, context: StepContext): unknown =>
   handler.invoke(input, context);
 
+/** What a codec refused will be refused each time, unless it says itself when to try again (R38). */
+function codecFailure(error: unknown): Error {
+  const { message, cause } = error as Error;
+  return RetryAfterError.is(cause) ? cause : new PermanentError(message, { cause: error });
+}
+
 /** The same with an input that a codec has encoded (R38). */
 const invokeOpened = async (
   handler: RegisteredHandler,
@@ -49,7 +55,7 @@ const invokeOpened = async (
   try {
     opened = await input;
   } catch (error) {
-    throw RetryAfterError.is(error) ? error : new PermanentError((error as Error).message, { cause: error });
+    throw codecFailure(error);
   }
   context.signal.throwIfAborted();
   return handler.invoke(opened, context);
@@ -201,7 +207,7 @@ export class Executor implements ContextTools {
       if (execution.phase !== 'running') return; // lost, timed out or released meanwhile
       execution.output = sealed;
     } catch (error) {
-      this.failed(execution, error, !RetryAfterError.is(error));
+      this.failed(execution, codecFailure(error));
       return;
     }
     this.succeed(execution);

@@ -68,9 +68,14 @@ export class PayloadCodecError extends CycloneError {
   readonly node: string;
   constructor(direction: 'encode' | 'decode', place: { runId: string; node: string; part: string }, cause: unknown) {
     const { runId, node, part } = place;
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    // An input is encoded before its run is made.
+    const submit = direction === 'encode' && part === 'input';
     super(
-      `The codec could not ${direction} the ${part} of node "${node}" of run ${runId}: ${cause instanceof Error ? cause.message : String(cause)}. ` +
-        `Give every process the same codec and all keys in use; then retry the run.`,
+      `The codec could not ${direction} the ${part} of node "${node}"${submit ? '' : ` of run ${runId}`}: ${reason}. ` +
+        (submit
+          ? 'Nothing was submitted. Correct the codec or its keys, then submit again.'
+          : 'Give every process the same codec and all keys in use, then retry the run.'),
       { cause },
     );
     this.runId = runId;
