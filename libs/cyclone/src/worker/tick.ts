@@ -7,7 +7,7 @@ import type { Lane } from './lanes/lane.js';
 import type { ResolvedWorkerOptions } from './worker-options.js';
 import type { ProblemLog } from './worker-logger.js';
 
-/** Steps and runs that one sweep handles at most; when there are more it goes on at once, this often. */
+/** Steps that one sweep handles at most, and runs past their deadline; when there are more of either it goes on at once, this often. */
 const SWEEP_LIMIT = 200;
 const MAX_SWEEPS = 10;
 /** A worker that was not seen for so long and holds no lease is forgotten; each worker looks as often, and when it starts. */
@@ -99,21 +99,24 @@ export class Tick {
   private read(rows: readonly EngineRow[]): boolean {
     const due: string[] = [];
     const changes: EngineRow[] = [];
-    let expired = 0;
+    let swept = 0;
+    let overdue = 0;
     for (const row of rows) {
       if (row.event === 'due') due.push(row.queue);
-      else if (row.event === 'broken') {
-        expired++;
-        this.tools.problems.report(
-          `The sweep cannot take back step ${row.runId}:${row.node} (SQLSTATE ${row.info.sqlstate ?? '?'}): ${row.info.error ?? ''}`,
-        );
-      } else {
-        if (row.event === 'reclaimed' || row.event === 'timed_out') expired++;
+      else if (row.event === 'broken') this.complain(row);
+      else {
+        if (row.event === 'reclaimed' || row.event === 'timed_out' || row.info.errorKind === 'reclaim_limit') swept++;
+        else if (row.event === 'run_failed') overdue++;
         changes.push(row);
       }
     }
     this.tools.aftermath.of(changes);
     if (due.length > 0) this.tools.due(due);
-    return expired >= SWEEP_LIMIT;
+    return swept >= SWEEP_LIMIT || overdue >= SWEEP_LIMIT;
+  }
+
+  private complain({ runId, node, info }: EngineRow): void {
+    const what = node === '' ? `end run ${runId} at its deadline` : `take back step ${runId}:${node}`;
+    this.tools.problems.report(`The sweep cannot ${what} (SQLSTATE ${info.sqlstate ?? '?'}): ${info.error ?? ''}`);
   }
 }
