@@ -6,10 +6,10 @@ import {
   WorkflowClient,
   lit,
   stepsOf,
+  type PayloadPlace,
   type WorkflowBuilder,
   type WorkflowDefinition,
 } from 'nestjs-cyclone';
-import type { PayloadPlace } from 'nestjs-cyclone/admin';
 import { AdminFixture, GUARDED, Order, type AdminApplication } from './fixture.js';
 
 const CANARY = 'canary-5f1d07';
@@ -127,8 +127,8 @@ describe('the redact hook', () => {
       output: { value: { seen: { value: 7 } } },
     });
     expect(places).toEqual([
-      { runId: id, node: 'finish', field: 'input' },
-      { runId: id, node: 'finish', field: 'output' },
+      { runId: id, node: 'finish', part: 'input' },
+      { runId: id, node: 'finish', part: 'output' },
     ]);
   });
 

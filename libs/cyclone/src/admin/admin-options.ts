@@ -1,5 +1,6 @@
 import type { CanActivate, ModuleMetadata } from '@nestjs/common';
 import type { Type } from '../model/options.js';
+import type { PayloadPlace } from '../model/payload-codec.js';
 import type { Access } from './permissions.js';
 
 /** A request as Express and Fastify both have it. Guards may have put more on it. */
@@ -12,13 +13,6 @@ export interface AdminRequest {
   readonly body?: unknown;
   /** Whom a guard found; Passport puts it here. */
   readonly user?: unknown;
-}
-
-/** Where a payload stands that is about to be shown. */
-export interface PayloadPlace {
-  readonly runId: string;
-  readonly node: string;
-  readonly field: 'input' | 'output';
 }
 
 /** Options of `CycloneAdminModule`. Whatever is wrong with them keeps the application from starting (R22). */

@@ -1,12 +1,13 @@
 import { Logger } from '@nestjs/common';
 import { OperatorClient } from '../client/operator-client.js';
 import { onConnection } from '../client/transient.js';
+import type { PayloadPlace } from '../model/payload-codec.js';
 import { startTimer } from '../model/timer.js';
 import { AdminStore } from '../store/admin-store.js';
 import { BoundedConnections } from '../store/bounded-connections.js';
 import { Engine } from '../store/engine.js';
 import type { Session } from '../store/session.js';
-import type { PayloadPlace, ResolvedAdminOptions } from './admin-options.js';
+import type { ResolvedAdminOptions } from './admin-options.js';
 import { jsonOf } from './json.js';
 
 /** The server ends a statement of a read after so long. */
@@ -50,7 +51,7 @@ export class AdminService {
     } catch (error) {
       // Neither the payload nor what the hook said about it goes anywhere.
       this.logger.error(
-        `The redact hook failed for the ${place.field} of node "${place.node}" of run ${place.runId} with ${nameOf(error)}; nothing of it was shown.`,
+        `The redact hook failed for the ${place.part} of node "${place.node}" of run ${place.runId} with ${nameOf(error)}; nothing of it was shown.`,
       );
       return undefined;
     }

@@ -1,8 +1,8 @@
 import { checkNode } from '../../client/operator-options.js';
 import { checkRunId } from '../../client/run-id.js';
 import { NodeNotFoundError } from '../../model/errors/run-errors.js';
+import type { PayloadPlace } from '../../model/payload-codec.js';
 import type { StepRecord } from '../../store/run-store.js';
-import type { PayloadPlace } from '../admin-options.js';
 import type { AdminService } from '../admin.service.js';
 import { pageOf } from '../answers/run.js';
 import { attemptJson, explanationJson, stepJson } from '../answers/step.js';
@@ -51,8 +51,8 @@ export const stepRoutes = [
     answer: ref('StepPayload'),
     async handle(call) {
       const step = await readStep(call, true);
-      const show = (field: PayloadPlace['field']): Promise<object> =>
-        payload(call.service, step[field], { runId: step.run_id, node: step.node, field }, call.query.full === 'true');
+      const show = (part: PayloadPlace['part']): Promise<object> =>
+        payload(call.service, step[part], { runId: step.run_id, node: step.node, part }, call.query.full === 'true');
       return {
         run_id: step.run_id,
         node: step.node,
