@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { SCHEMA_VERSION } from '#cyclone/store/migrator.js';
+import { SCHEMA_VERSION } from '#cyclone/store/migration-files.js';
 import { cyclone } from '../cli/command.js';
 import { createDatabase, type TestDatabase } from '../support/postgres.js';
 

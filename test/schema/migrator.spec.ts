@@ -3,7 +3,9 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { InvalidOptionError, SchemaVersionError } from '#cyclone/model/errors/index.js';
 import { quoteIdentifier } from '#cyclone/store/identifier.js';
-import { migrate, migrationSql, migrationStatus, SCHEMA_VERSION } from '#cyclone/store/migrator.js';
+import { SCHEMA_VERSION } from '#cyclone/store/migration-files.js';
+import { migrationSql } from '#cyclone/store/migration-script.js';
+import { migrate, migrationStatus } from '#cyclone/store/migrator.js';
 import { createDatabase, openDataSource, type TestDatabase } from '../support/postgres.js';
 import { ROOT } from '../structure/source-files.js';
 

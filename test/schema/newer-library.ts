@@ -1,7 +1,7 @@
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { SCHEMA_VERSION } from '#cyclone/store/migrator.js';
+import { SCHEMA_VERSION } from '#cyclone/store/migration-files.js';
 import { ROOT } from '../structure/source-files.js';
 
 const PACKAGE = join(ROOT, 'libs/cyclone');

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import pg from 'pg';
-import { SCHEMA_VERSION } from '#cyclone/store/migrator.js';
+import { SCHEMA_VERSION } from '#cyclone/store/migration-files.js';
 import { ROOT } from '../structure/source-files.js';
 import { createDatabase, type TestDatabase } from '../support/postgres.js';
 import { newerLibrary, PRESENT, type Library } from './newer-library.js';

@@ -1,5 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises';
-import { migrate, SCHEMA_VERSION } from '#cyclone/store/migrator.js';
+import { SCHEMA_VERSION } from '#cyclone/store/migration-files.js';
+import { migrate } from '#cyclone/store/migrator.js';
 import { EngineSession } from '../support/engine-sql.js';
 import { createDatabase, type TestDatabase } from '../support/postgres.js';
 

@@ -1,6 +1,7 @@
 import { Argument, type Command } from 'commander';
 import { checkSchemaName } from '#cyclone/store/identifier.js';
-import { migrate, migrationSql, migrationStatus, type MigrationStatus } from '#cyclone/store/migrator.js';
+import { migrationSql } from '#cyclone/store/migration-script.js';
+import { migrate, migrationStatus, type MigrationStatus } from '#cyclone/store/migrator.js';
 import { ExitCode, UsageError, type Globals } from '../command-line.js';
 import type { Shell } from '../shell.js';
 import { withPool } from '../database.js';

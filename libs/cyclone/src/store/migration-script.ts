@@ -14,7 +14,7 @@ export function migrationSql(schema = 'public', { from = 0 }: { readonly from?: 
   const shipped = readMigrations();
   return [
     'begin isolation level read committed read write;',
-    ...SETTINGS,
+    SETTINGS_SQL,
     `select pg_advisory_xact_lock(hashtextextended(${literal(lockName(schema))}, 0));`,
     `create schema if not exists ${quoteIdentifier(schema)};`,
     searchPath(schema),
@@ -27,12 +27,19 @@ export function migrationSql(schema = 'public', { from = 0 }: { readonly from?: 
 }
 
 /** An application's limits on statements are not made for migrations; `language sql` bodies name functions that come later. */
-export const SETTINGS = [
-  'set local statement_timeout = 0;',
-  'set local lock_timeout = 0;',
-  'set local idle_in_transaction_session_timeout = 0;',
-  'set local check_function_bodies = off;',
-];
+const SETTINGS = {
+  statement_timeout: '0',
+  lock_timeout: '0',
+  idle_in_transaction_session_timeout: '0',
+  check_function_bodies: 'off',
+};
+
+export const SETTINGS_SQL: string = Object.entries(SETTINGS)
+  .map(([name, value]) => `set local ${name} = ${value};`)
+  .join('\n');
+
+/** Everything that a migration sets for its transaction. */
+export const CHANGED_SETTINGS: readonly string[] = [...Object.keys(SETTINGS), 'search_path'];
 
 /** Functions that say SET search_path FROM CURRENT keep this one for ever (C15). */
 export function searchPath(schema: string): string {

@@ -2,13 +2,10 @@ import type { DataSource } from 'typeorm';
 import { CycloneError, InvalidOptionError, SchemaVersionError } from '../model/errors/index.js';
 import { checkSchemaName, quoteIdentifier } from './identifier.js';
 import { readMigrations, SCHEMA_VERSION, type ShippedMigrations } from './migration-files.js';
-import { functionStatements, lockName, searchPath, SETTINGS } from './migration-script.js';
+import { functionStatements, lockName, searchPath, SETTINGS_SQL } from './migration-script.js';
 import { destroyClient, rawClientOf, type RawClient } from './raw-client.js';
 import { readSchemaStatus, schemaProblem, type Query, type SchemaStatus } from './schema-status.js';
 import { dataSourceProblem, serverVersionProblem } from './server-check.js';
-
-export { migrationSql } from './migration-script.js';
-export { SCHEMA_VERSION };
 
 /** A connected client of `pg`; not a pool, because a migration is one transaction. */
 export interface MigrationClient {
@@ -100,7 +97,7 @@ export async function migrateLocked(
   const tooOld = serverVersionProblem(Number(server?.version));
   if (tooOld) throw tooOld;
 
-  await query(SETTINGS.join('\n'));
+  await query(SETTINGS_SQL);
   await query('select pg_advisory_xact_lock(hashtextextended($1, 0))', [lockName(schema)]);
   const status = await readSchemaStatus(query, schema);
   const { version: found, functionsChecksum } = status;

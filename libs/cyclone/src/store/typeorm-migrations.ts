@@ -2,6 +2,7 @@ import type { MigrationInterface, QueryRunner } from 'typeorm';
 import { IrreversibleMigrationError, UnsafeIsolationError } from '../model/errors/index.js';
 import { checkSchemaName } from './identifier.js';
 import { readMigrations } from './migration-files.js';
+import { CHANGED_SETTINGS } from './migration-script.js';
 import { migrateLocked, type MigrationClient } from './migrator.js';
 import { rawClientOf } from './raw-client.js';
 import type { Query } from './schema-status.js';
@@ -16,15 +17,6 @@ export interface CycloneMigrationsOptions {
 const FIRST_TIMESTAMP = 1_700_000_000_000;
 /** The functions come after every numbered file. */
 const FUNCTIONS_TIMESTAMP = FIRST_TIMESTAMP + 999_999;
-
-/** What has to be settled again after a migration: the transaction may go on with migrations of the application. */
-const SETTINGS = [
-  'search_path',
-  'statement_timeout',
-  'lock_timeout',
-  'idle_in_transaction_session_timeout',
-  'check_function_bodies',
-];
 
 /**
  * Cyclone's schema as migrations of TypeORM, for applications that bring their database up with TypeORM's command or its
@@ -89,12 +81,13 @@ async function migrateInside(queryRunner: QueryRunner, schema: string): Promise<
   const [found] = await query(
     `select current_setting('transaction_isolation') as isolation,
             array(select current_setting(name) from unnest($1::text[]) with ordinality s(name, i) order by i)::text as settings`,
-    [SETTINGS],
+    [CHANGED_SETTINGS],
   );
   if (found?.isolation !== 'read committed') throw new UnsafeIsolationError(String(found?.isolation));
   await migrateLocked(query, readMigrations(), schema, () => undefined);
+  // The transaction may go on with migrations of the application.
   await query('select set_config(name, value, true) from unnest($1::text[], $2::text[]) s(name, value)', [
-    SETTINGS,
+    CHANGED_SETTINGS,
     found.settings,
   ]);
 }
