@@ -1,6 +1,7 @@
 import pg from 'pg';
-import { migrate, SCHEMA_VERSION } from '#cyclone/store/migrator.js';
-import { checkServer } from '#cyclone/store/server-check.js';
+import { SCHEMA_VERSION } from '#cyclone/store/migration-files.js';
+import { migrate } from '#cyclone/store/migrator.js';
+import { checkServer, dataSourceProblem } from '#cyclone/store/server-check.js';
 import { createDatabase, openDataSource, type TestDatabase } from '../support/postgres.js';
 
 let database: TestDatabase;
@@ -23,9 +24,9 @@ const namesOf = (problems: Error[]) => problems.map((problem) => problem.name);
 
 describe('checkServer (R22)', () => {
   it('finds nothing wrong with a migrated schema, also through DataSource.query', async () => {
-    expect(await checkServer(query, { schema: 'flow', dataSourceType: 'postgres' })).toEqual([]);
+    expect(await checkServer(query, 'flow')).toEqual([]);
     const dataSource = await openDataSource(database.url);
-    expect(await checkServer((sql, values) => dataSource.query(sql, values), { schema: 'flow' })).toEqual([]);
+    expect(await checkServer((sql, values) => dataSource.query(sql, values), 'flow')).toEqual([]);
     await dataSource.destroy();
   });
 
@@ -33,7 +34,7 @@ describe('checkServer (R22)', () => {
     pg.types.setTypeParser(16, () => 'a boolean');
     pg.types.setTypeParser(23, () => 'an int4');
     try {
-      expect(await checkServer(query, { schema: 'flow' })).toEqual([]);
+      expect(await checkServer(query, 'flow')).toEqual([]);
     } finally {
       pg.types.setTypeParser(16, (text) => text === 't');
       pg.types.setTypeParser(23, (text) => Number.parseInt(text, 10));
@@ -43,14 +44,10 @@ describe('checkServer (R22)', () => {
   it('lists all problems at once', async () => {
     await client.query(`set default_transaction_isolation = 'serializable'`);
     try {
-      const problems = await checkServer(query, { schema: 'nowhere' });
+      const problems = await checkServer(query, 'nowhere');
       expect(namesOf(problems)).toEqual(['UnsafeIsolationError', 'SchemaVersionError']);
       expect(problems[0]?.message).toContain('"serializable"');
       expect(problems[1]?.message).toContain(`npx cyclone migrate --schema nowhere`);
-      expect(namesOf(await checkServer(query, { schema: 'pg_x' }))).toEqual([
-        'UnsafeIsolationError',
-        'InvalidOptionError',
-      ]);
     } finally {
       await client.query('reset default_transaction_isolation');
     }
@@ -60,9 +57,7 @@ describe('checkServer (R22)', () => {
     await client.query(`alter database ${database.name} set default_transaction_isolation = 'repeatable read'`);
     const other = new pg.Client({ connectionString: database.url });
     await other.connect();
-    const problems = await checkServer(async (sql, values) => (await other.query(sql, values)).rows, {
-      schema: 'flow',
-    });
+    const problems = await checkServer(async (sql, values) => (await other.query(sql, values)).rows, 'flow');
     await other.end();
     await client.query(`alter database ${database.name} reset default_transaction_isolation`);
     expect(namesOf(problems)).toEqual(['UnsafeIsolationError']);
@@ -72,32 +67,27 @@ describe('checkServer (R22)', () => {
     const answers = [{ version: '130022', isolation: 'read committed' }];
     const old = async (sql: string, values?: unknown[]) =>
       sql.includes('server_version_num') ? answers : query(sql, values);
-    const problems = await checkServer(old, { schema: 'flow' });
+    const problems = await checkServer(old, 'flow');
     expect(namesOf(problems)).toEqual(['InvalidOptionError']);
     expect(problems[0]?.message).toContain('PostgreSQL 14 or newer; this server is 13.22');
   });
-
-  it.each(['mysql', 'cockroachdb', 'aurora-postgres', 'sqlite'])(
-    'refuses a DataSource of type %s without asking it',
-    async (type) => {
-      const ask = () => Promise.reject(new Error('asked'));
-      const problems = await checkServer(ask, { schema: 'flow', dataSourceType: type });
-      expect(namesOf(problems)).toEqual(['InvalidOptionError']);
-      expect(problems[0]?.message).toContain(`this one is of type "${type}"`);
-    },
-  );
 
   it('reports a schema that is too old, too new or incomplete', async () => {
     await client.query('begin');
     await client.query(`update flow.cyclone_schema_version set version = 1 where version = 1`);
     await client.query(`delete from flow.cyclone_schema_version where version = $1`, [SCHEMA_VERSION]);
-    expect((await checkServer(query, { schema: 'flow' }))[0]?.message).toContain(
-      `this library needs ${SCHEMA_VERSION}`,
-    );
+    expect((await checkServer(query, 'flow'))[0]?.message).toContain(`this library needs ${SCHEMA_VERSION}`);
     await client.query(`insert into flow.cyclone_schema_version values (99, 'next', 98)`);
-    expect((await checkServer(query, { schema: 'flow' }))[0]?.message).toContain(
-      'version 98 or later: upgrade nestjs-cyclone',
-    );
+    expect((await checkServer(query, 'flow'))[0]?.message).toContain('version 98 or later: upgrade nestjs-cyclone');
     await client.query('rollback');
+  });
+});
+
+describe('a DataSource (R22)', () => {
+  it('is for Postgres', () => expect(dataSourceProblem('postgres')).toBeUndefined());
+
+  it.each(['mysql', 'cockroachdb', 'aurora-postgres', 'sqlite'])('is refused when its type is %s', (type) => {
+    expect(dataSourceProblem(type)).toMatchObject({ code: 'CYCLONE_INVALID_OPTION', option: 'dataSource' });
+    expect(dataSourceProblem(type)?.message).toContain(`this one is of type "${type}"`);
   });
 });

@@ -104,10 +104,7 @@ export class CycloneStartup implements OnModuleInit {
     const refused = problems.length > 0;
     // An application that will not start changes nothing.
     if (migrationsRun && !refused) await migrate(dataSource, { schema, log: (message) => logger.log(message) });
-    const found = await checkServer((sql, values) => dataSource.query(sql, values), {
-      schema,
-      dataSourceType: typeOf(dataSource),
-    });
+    const found = await checkServer((sql, values) => dataSource.query(sql, values), schema);
     problems.push(...found.filter((problem) => !(migrationsRun && refused && SchemaVersionError.is(problem))));
   }
 

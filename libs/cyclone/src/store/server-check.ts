@@ -1,36 +1,25 @@
 import { InvalidOptionError, UnsafeIsolationError, type CycloneError } from '../model/errors/index.js';
-import { checkSchemaName } from './identifier.js';
 import { readSchemaStatus, schemaProblem, type Query } from './schema-status.js';
 
 /** The oldest server that the engine's SQL runs on, as `server_version_num` counts. */
 const OLDEST_SERVER = 140_000;
 
-export interface ServerCheckOptions {
-  readonly schema: string;
-  /** `type` of the DataSource's options, where there is a DataSource. */
-  readonly dataSourceType?: string;
-}
-
 /**
- * Looks whether Cyclone can work with this database (R22): a DataSource for Postgres, a server not older than 14, READ COMMITTED
- * as the default isolation of server, database and role, a schema that fits the library.
+ * Looks whether Cyclone can work with this database (R22): a server not older than 14, READ COMMITTED as the default isolation of
+ * server, database and role, a schema that fits the library.
  *
- * @param query on a connection as the engine will have it: same role, same settings; not called for a foreign kind of database
+ * @param query on a connection as the engine will have it: same role, same settings
  * @returns every problem at once, each an error that says what to do; empty when all is well
  */
-export async function checkServer(query: Query, options: ServerCheckOptions): Promise<CycloneError[]> {
-  const foreign = dataSourceProblem(options.dataSourceType ?? 'postgres');
-  if (foreign) return [foreign];
-
+export async function checkServer(query: Query, schema: string): Promise<CycloneError[]> {
   const [row] = await query(
     `select current_setting('server_version_num') as version, current_setting('default_transaction_isolation') as isolation`,
   );
-  const version = Number(row?.version);
-  const tooOld = serverVersionProblem(version);
+  const tooOld = serverVersionProblem(Number(row?.version));
   const problems: CycloneError[] = tooOld ? [tooOld] : [];
   const isolation = String(row?.isolation);
   if (isolation !== 'read committed') problems.push(new UnsafeIsolationError(isolation));
-  const misfit = await findSchemaProblem(query, options.schema);
+  const misfit = schemaProblem(await readSchemaStatus(query, schema));
   if (misfit) problems.push(misfit);
   return problems;
 }
@@ -52,14 +41,4 @@ export function serverVersionProblem(version: number): InvalidOptionError | unde
     'dataSource',
     `must lead to PostgreSQL 14 or newer; this server is ${Math.floor(version / 10_000)}.${version % 10_000}. Upgrade it.`,
   );
-}
-
-async function findSchemaProblem(query: Query, schema: string): Promise<CycloneError | undefined> {
-  try {
-    checkSchemaName(schema);
-  } catch (error) {
-    if (InvalidOptionError.is(error)) return error;
-    throw error;
-  }
-  return schemaProblem(await readSchemaStatus(query, schema));
 }
