@@ -37,13 +37,13 @@ create table cyclone_audit (
 );
 create index cyclone_audit_run on cyclone_audit (run_id, id) where run_id is not null;
 
--- Where the walks over all run ids stand, and when rounds of housekeeping began. No index on runs may contain their state, so what looks
--- at all of them goes round in small pieces. The row is also the lock of its walk.
+-- Where the check for stranded runs stands, and when rounds of housekeeping began. No index on runs may contain their state, so what
+-- looks at all of them goes round in small pieces. The row is also the lock of its walk.
 create table cyclone_marks (
   name  text collate "C" primary key,
   value bigint not null                              -- the last run id that was looked at; or when the round began, in epoch milliseconds
 );
-insert into cyclone_marks (name, value) values ('purge', 0), ('stranded', 0);
+insert into cyclone_marks (name, value) values ('stranded', 0);
 
 -- Stranded runs that the check has come across, so that its count is right between two of its rounds.
 create table cyclone_stranded_runs (

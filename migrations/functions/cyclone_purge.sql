@@ -3,8 +3,7 @@
 -- (p_default_age_ms for a step that has none; null is for ever). A child stays until its parent has completed or is gone: a retry may need
 -- its result. A run that somebody else has locked is left for the next round, and one that a foreign key of the application holds is named
 -- in `blocked`. It takes no lock that a claim, a completion or a heartbeat could wait for.
--- p_after: the run after which to start; null goes on where the last such call stopped, round and round, one process at a time
--- (`walked_to` null: another one is at it).
+-- p_after: the run after which to start; null for the first. Two purges at once are safe: each passes over what the other has locked.
 create or replace function cyclone_purge(
   p_after bigint, p_older_than_ms bigint, p_default_age_ms bigint, p_limit int, p_scan int, p_dry_run boolean, p_actor text, p_reason text
 ) returns table (runs bigint, steps bigint, walked_to bigint, ended boolean, blocked bigint[])
@@ -29,14 +28,7 @@ declare
   v_cut_at bigint;
   v_run    bigint;
 begin
-  runs := 0; steps := 0; ended := false; blocked := '{}'; walked_to := p_after;
-  if p_after is null then
-    select m.value into walked_to from cyclone_marks m where m.name = 'purge' for no key update skip locked;
-    if not found then
-      return next;
-      return;
-    end if;
-  end if;
+  runs := 0; steps := 0; ended := false; blocked := '{}'; walked_to := coalesce(p_after, 0);
 
   while not ended and v_left > 0 and runs < p_limit and steps < v_cap loop
     with piece as materialized (
@@ -103,9 +95,6 @@ begin
     end if;
   end loop;
 
-  if p_after is null and not p_dry_run then
-    update cyclone_marks m set value = case when ended then 0 else walked_to end where m.name = 'purge';
-  end if;
   if p_actor is not null and runs > 0 and not p_dry_run then
     perform cyclone_write_audit(p_actor, 'purge', null, null, p_reason, runs,
       jsonb_strip_nulls(jsonb_build_object('olderThanMs', p_older_than_ms, 'steps', steps, 'walkedTo', walked_to::text)));

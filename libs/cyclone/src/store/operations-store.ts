@@ -43,8 +43,8 @@ export interface AuditQuery {
 
 /** Which runs a purge takes, and how much of the work one batch does (cyclone_purge). */
 export interface PurgeRequest {
-  /** The run after which to start, '0' for the first; null goes round where the last such call stopped. */
-  readonly after: string | null;
+  /** The run after which to start, '0' for the first. */
+  readonly after: string;
   /** Age since the end of a run; null lets the retention of its steps decide (R35). */
   readonly olderThanMs: number | null;
   /** The retention of steps that have none of their own; null: for ever. */
@@ -61,8 +61,8 @@ export interface PurgeRequest {
 export interface PurgeBatch {
   readonly runs: number;
   readonly steps: number;
-  /** Where the next batch goes on; null: another process is at it. */
-  readonly walkedTo: string | null;
+  /** Where the next batch goes on. */
+  readonly walkedTo: string;
   /** Whether it came to the last run. */
   readonly ended: boolean;
   /** Runs that something of the application still refers to. */
@@ -150,7 +150,7 @@ export class OperationsStore {
     return {
       runs: Number(row?.[0]),
       steps: Number(row?.[1]),
-      walkedTo: row?.[2] ?? null,
+      walkedTo: row?.[2] ?? after,
       ended: row?.[3] === 't',
       blocked: JSON.parse(row?.[4] ?? '[]') as string[],
     };

@@ -1,3 +1,4 @@
+import { listed } from '../model/listed.js';
 import { sleep, startTimer } from '../model/timer.js';
 import type { Engine } from '../store/engine.js';
 import type { PurgeBatch } from '../store/operations-store.js';
@@ -14,7 +15,6 @@ const SCAN_FACTOR = 10;
 const BATCH_LIMIT_MS = 300_000;
 /** After a batch the sweep rests as long as it took, so that it never has the database for itself; but no longer than this. */
 const LONGEST_REST_MS = 1_000;
-const NAMED_RUNS = 10;
 
 export interface RetentionTools {
   readonly engine: Engine;
@@ -57,12 +57,13 @@ export class RetentionSweep {
     try {
       const everyMs = Math.floor(retention.intervalMs * NEARLY);
       if (!(await this.call((session) => engine.operations.beginRound(session, 'retention', everyMs)))) return;
-      for (;;) {
+      for (let after = '0'; ;) {
         const startedAt = performance.now();
-        const batch = await this.call((session) => this.purge(session));
+        const batch = await this.call((session) => this.purge(session, after));
         if (!batch) return;
         for (const run of batch.blocked) blocked.add(run);
-        if (batch.ended || batch.walkedTo === null) break;
+        if (batch.ended) break;
+        after = batch.walkedTo;
         await sleep(Math.min(performance.now() - startedAt, LONGEST_REST_MS), { signal: this.stopped.signal });
       }
     } catch (error) {
@@ -74,10 +75,10 @@ export class RetentionSweep {
     this.name(blocked);
   }
 
-  private purge(session: Session): Promise<PurgeBatch> {
+  private purge(session: Session, after: string): Promise<PurgeBatch> {
     const { engine, retention } = this.tools;
     return engine.operations.purge(session, {
-      after: null,
+      after,
       olderThanMs: null,
       defaultAgeMs: retention.defaultAgeMs,
       limit: retention.batchSize,
@@ -110,7 +111,7 @@ export class RetentionSweep {
     if (unnamed.length === 0) return;
     this.tools.problems.report(
       `${unnamed.length} run(s) cannot be deleted by their retention, because a foreign key of the application refers to them: ` +
-        `${unnamed.slice(0, NAMED_RUNS).join(', ')}${unnamed.length > NAMED_RUNS ? ', …' : ''}`,
+        listed(unnamed),
     );
   }
 }
