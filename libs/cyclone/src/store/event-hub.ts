@@ -1,45 +1,29 @@
-import type { CycloneEvent, RunEventType, StepEventType } from '../model/events.js';
+import {
+  RUN_EVENT_TYPES,
+  STEP_EVENT_TYPES,
+  type CycloneEvent,
+  type RunEventType,
+  type StepEventType,
+} from '../model/events.js';
 import type { ErrorKind } from '../model/states.js';
 import type { EngineRow } from './engine-row.js';
 
 export type EventListener = (event: CycloneEvent) => void;
 
-/** Rows of the engine functions that are events under another name, or none. */
-const STEP_EVENTS: ReadonlySet<string> = new Set<StepEventType>([
-  'promoted',
-  'waiting',
-  'claimed',
-  'retried',
-  'snoozed',
-  'discarded',
-  'cancelled',
-  'reclaimed',
-  'timed_out',
-  'released',
-  'paused',
-  'resumed',
-  'lease_lost',
-]);
-const RUN_EVENTS: ReadonlyMap<string, RunEventType> = new Map<string, RunEventType>([
-  ['run_completed', 'run_completed'],
-  ['run_failed', 'run_failed'],
-  ['run_cancelled', 'run_cancelled'],
-  ['run_paused', 'run_paused'],
-  ['run_resumed', 'run_resumed'],
-  ['run_retried', 'run_reopened'],
-]);
+const STEP_EVENTS: ReadonlySet<string> = new Set(STEP_EVENT_TYPES);
+const RUN_EVENTS: ReadonlySet<string> = new Set(RUN_EVENT_TYPES);
 
 /** The event that a row tells of; undefined for rows that are no event (`busy`, `due`, `refused`, …). */
 export function eventOf(row: EngineRow, worker?: string): CycloneEvent | undefined {
   const { info } = row;
+  const type = typeOf(row);
   const failure = {
     ...(info.error === undefined ? {} : { error: info.error }),
     ...(info.errorKind === undefined ? {} : { errorKind: info.errorKind as ErrorKind }),
   };
-  const runEvent = RUN_EVENTS.get(row.event);
-  if (runEvent) return { type: runEvent, runId: row.runId, workflow: row.kind, ...failure, at: new Date() };
-  // An operator's retry puts a step where its dependencies call for: ready, or waiting for them without an event of its own.
-  const type = row.event === 'reopened' && info.state === 'available' ? 'promoted' : row.event;
+  if (RUN_EVENTS.has(type)) {
+    return { type: type as RunEventType, runId: row.runId, workflow: row.kind, ...failure, at: new Date() };
+  }
   if (!STEP_EVENTS.has(type)) return undefined;
   return {
     type: type as StepEventType,
@@ -53,6 +37,13 @@ export function eventOf(row: EngineRow, worker?: string): CycloneEvent | undefin
     ...failure,
     at: new Date(),
   };
+}
+
+/** A row bears the name of its event, but for those of an operator's retry. */
+function typeOf({ event, info }: EngineRow): string {
+  if (event === 'run_retried') return 'run_reopened';
+  // It puts a step where its dependencies call for: ready, or waiting for them without an event of its own.
+  return event === 'reopened' && info.state === 'available' ? 'promoted' : event;
 }
 
 /**
