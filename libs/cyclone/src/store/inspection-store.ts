@@ -1,7 +1,7 @@
 import type { Explanation } from '../model/explanation.js';
 import type { RunState, StepState } from '../model/states.js';
 import { quoteIdentifier } from './identifier.js';
-import type { RunRecord, StepRecord } from './run-store.js';
+import { runRecordJson, type RunRecord, type StepRecord } from './run-store.js';
 import { statement, type Session, type Statement } from './session.js';
 
 /** A worker that has not been seen for so long is taken for dead; it ticks every second by default. */
@@ -115,11 +115,7 @@ export class InspectionStore {
     const page = `${quoted}.cyclone_run_ids($1, $2, $3, $4, $5)`;
     this.runs = statement(
       'runPage',
-      `select i.walked_to, i.ended, case when r.id is not null then json_build_object('id', r.id::text, 'workflow', r.workflow, 'state', r.state,
-                'openSteps', r.open_steps, 'resultNode', r.result_node, 'onceKey', r.once_key, 'parentRunId', r.parent_run_id::text,
-                'parentNode', r.parent_node, 'tags', r.tags, 'createdAt', ${iso('r.created_at')}, 'startsAt', ${iso('r.starts_at')},
-                'deadlineAt', ${iso('r.deadline_at')}, 'pausedAt', ${iso('r.paused_at')}, 'failedAt', ${iso('r.failed_at')},
-                'cancelledAt', ${iso('r.cancelled_at')}, 'finishedAt', ${iso('r.finished_at')}, 'cancelReason', r.cancel_reason) end
+      `select i.walked_to, i.ended, case when r.id is not null then ${runRecordJson(schema)} end
          from ${page} with ordinality i(id, walked_to, ended, place)
          left join ${quoted}.cyclone_v_runs r on r.id = i.id
         order by i.place`,

@@ -50,7 +50,15 @@ export type StepRecord = Readonly<Record<string, unknown>> & {
   readonly output: unknown;
 };
 
-const iso = (column: string): string => `to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
+/** The JSON of a RunRecord, of a row of cyclone_v_runs in `schema` that the query calls r. */
+export function runRecordJson(schema: string): string {
+  const iso = (column: string): string => `${quoteIdentifier(schema)}.cyclone_iso(r.${column})`;
+  return `json_build_object('id', r.id::text, 'workflow', r.workflow, 'state', r.state, 'openSteps', r.open_steps,
+                'resultNode', r.result_node, 'onceKey', r.once_key, 'parentRunId', r.parent_run_id::text, 'parentNode', r.parent_node,
+                'tags', r.tags, 'createdAt', ${iso('created_at')}, 'startsAt', ${iso('starts_at')}, 'deadlineAt', ${iso('deadline_at')},
+                'pausedAt', ${iso('paused_at')}, 'failedAt', ${iso('failed_at')}, 'cancelledAt', ${iso('cancelled_at')},
+                'finishedAt', ${iso('finished_at')}, 'cancelReason', r.cancel_reason)`;
+}
 
 /** Reads runs and steps. Changes nothing, holds no connection. */
 export class RunStore {
@@ -74,12 +82,7 @@ export class RunStore {
          ) d on true
         where r.id = any($1::bigint[])`,
     );
-    this.info = statement(
-      'runInfo',
-      `select id, workflow, state, open_steps, result_node, once_key, parent_run_id, parent_node, tags, ${iso('created_at')}, ${iso('starts_at')},
-              ${iso('deadline_at')}, ${iso('paused_at')}, ${iso('failed_at')}, ${iso('cancelled_at')}, ${iso('finished_at')}, cancel_reason
-         from ${quoted}.cyclone_v_runs where id = $1`,
-    );
+    this.info = statement('runInfo', `select ${runRecordJson(schema)} from ${quoted}.cyclone_v_runs r where id = $1`);
     this.steps = statement(
       'runSteps',
       `select row_to_json(s) from ${quoted}.cyclone_v_steps s where run_id = $1 order by node`,
@@ -106,28 +109,7 @@ export class RunStore {
   /** A run; undefined when it does not exist. */
   async runInfo(session: Session, runId: string): Promise<RunRecord | undefined> {
     const [row] = await session.rows(this.info, [runId]);
-    if (!row) return undefined;
-    const text = (i: number): string => row[i] ?? '';
-    const optional = (i: number): string | null => row[i] ?? null;
-    return {
-      id: text(0),
-      workflow: text(1),
-      state: text(2) as RunState,
-      openSteps: Number(row[3]),
-      resultNode: optional(4),
-      onceKey: optional(5),
-      parentRunId: optional(6),
-      parentNode: optional(7),
-      tags: row[8] == null ? null : (JSON.parse(row[8]) as Record<string, string>),
-      createdAt: text(9),
-      startsAt: text(10),
-      deadlineAt: optional(11),
-      pausedAt: optional(12),
-      failedAt: optional(13),
-      cancelledAt: optional(14),
-      finishedAt: optional(15),
-      cancelReason: optional(16),
-    };
+    return row?.[0] == null ? undefined : (JSON.parse(row[0]) as RunRecord);
   }
 
   /** The steps of a run, by node; run ids as strings (S62). */
