@@ -1,5 +1,6 @@
 import type { Duration } from '../model/duration.js';
 import { ChildNotRetryableError, NotRetryableError, RunNotFoundError } from '../model/errors/run-errors.js';
+import { listed } from '../model/listed.js';
 import { sleep } from '../model/timer.js';
 import type { ExhaustedPosition } from '../store/dead-letter-store.js';
 import type { Engine } from '../store/engine.js';
@@ -144,7 +145,7 @@ export class BulkOperations {
     if (blocked.length > 0) {
       this.logger.warn(
         `${blocked.length} run(s) could not be purged, because something of the application refers to them: ` +
-          `${blocked.slice(0, 10).join(', ')}${blocked.length > 10 ? ', …' : ''}`,
+          listed(blocked),
       );
     }
     return runs;

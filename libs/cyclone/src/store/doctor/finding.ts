@@ -30,9 +30,3 @@ export function queryOf(session: Session): Query {
     return (result as unknown as { rows: Record<string, unknown>[] }).rows;
   };
 }
-
-/** A list of names for a sentence, cut after ten. */
-export function listed(names: readonly unknown[]): string {
-  const shown = names.slice(0, 10).join(', ');
-  return names.length > 10 ? `${shown} and ${names.length - 10} more` : shown;
-}

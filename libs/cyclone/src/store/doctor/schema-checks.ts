@@ -1,8 +1,9 @@
+import { listed } from '../../model/listed.js';
 import { quoteIdentifier } from '../identifier.js';
 import { readMigrations } from '../migration-files.js';
 import { readSchemaStatus, schemaProblem } from '../schema-status.js';
 import { EXPECTED_INDEXES, EXPECTED_TABLES } from './expected-schema.js';
-import { listed, ok, type Check, type Finding } from './finding.js';
+import { ok, type Check, type Finding } from './finding.js';
 
 /** Does the schema fit the library, and was every migration applied? */
 export const checkVersion: Check = async ({ query, schema }) => {

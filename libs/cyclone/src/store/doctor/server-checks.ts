@@ -1,4 +1,5 @@
-import { listed, ok, type Check, type Finding } from './finding.js';
+import { listed } from '../../model/listed.js';
+import { ok, type Check, type Finding } from './finding.js';
 
 /** A transaction that is older holds back vacuum enough to be felt. */
 const LONG_TRANSACTION_S = 300;

@@ -1,7 +1,8 @@
+import { listed } from '../../model/listed.js';
 import type { InspectionStore } from '../inspection-store.js';
 import type { OperationsStore } from '../operations-store.js';
 import type { Session } from '../session.js';
-import { listed, ok, type Finding } from './finding.js';
+import { ok, type Finding } from './finding.js';
 
 /** How many runs the check for stranded ones looks at in each of its sources. */
 const STRANDED_SCAN = 2_000;
