@@ -1,4 +1,5 @@
 import { Connections } from './connections.js';
+import { destroyClient } from './raw-client.js';
 import type { Session } from './session.js';
 
 /**
@@ -16,35 +17,35 @@ export class BoundedConnections extends Connections {
   }
 
   override use<T>(work: (session: Session) => Promise<T>): Promise<T> {
-    return super.use((session) =>
-      this.scope === 'transaction' ? this.inTransaction(session, work) : this.inSession(session, work),
-    );
+    return super.use((session) => {
+      if (this.scope === 'transaction') {
+        const begin = `begin; set local statement_timeout = ${this.timeoutMs}; set local timezone = 'UTC'`;
+        return between(session, begin, work, 'commit', 'rollback');
+      }
+      // Behind a pooler in transaction mode the next statement may be on another session, which would keep the setting.
+      if (!this.of.preparedStatements) return work(session);
+      const reset = 'reset statement_timeout';
+      return between(session, `set statement_timeout = ${this.timeoutMs}`, work, reset, reset);
+    });
   }
+}
 
-  private async inTransaction<T>(session: Session, work: (session: Session) => Promise<T>): Promise<T> {
-    await session.script(
-      'beginRead',
-      `begin; set local statement_timeout = ${this.timeoutMs}; set local timezone = 'UTC'`,
-    );
-    let result: T;
-    try {
-      result = await work(session);
-    } catch (error) {
-      await session.script('endRead', 'rollback');
-      throw error;
-    }
-    await session.script('endRead', 'commit');
-    return result;
+async function between<T>(
+  session: Session,
+  begin: string,
+  work: (session: Session) => Promise<T>,
+  end: string,
+  undo: string,
+): Promise<T> {
+  await session.script('beginRead', begin);
+  let result: T;
+  try {
+    result = await work(session);
+  } catch (error) {
+    // The caller is told what went wrong first; a connection that is not as it was goes to nobody else.
+    await session.script('endRead', undo).catch(() => destroyClient(session.client));
+    throw error;
   }
-
-  private async inSession<T>(session: Session, work: (session: Session) => Promise<T>): Promise<T> {
-    // Behind a pooler in transaction mode the next statement may be on another session, which would keep the setting.
-    if (!this.of.preparedStatements) return work(session);
-    await session.script('beginRead', `set statement_timeout = ${this.timeoutMs}`);
-    try {
-      return await work(session);
-    } finally {
-      await session.script('endRead', 'reset statement_timeout');
-    }
-  }
+  await session.script('endRead', end);
+  return result;
 }
