@@ -125,6 +125,28 @@ describe('cyclone_adopt (C4)', () => {
     expect(await db.states(run)).toBe('running: a=running');
   });
 
+  it('does not wait for a step that somebody else has locked, and so meets no sweep in a deadlock (C2)', async () => {
+    const run = await db.submit({ a: [], b: { priority: 1 } });
+    const [a, b] = [
+      await db.claimOne({ queues: { default: 1 }, leaseMs: 600_000 }),
+      await db.claimOne({ queues: { default: 1 } }),
+    ];
+    expect([a.node, b.node]).toEqual(['a', 'b']);
+    await database.moveClock(60_000);
+    const gates = await Gates.install(database);
+    const sweeper = await database.open();
+    await gates.shut('step b discarded');
+    const sweep = await gates.park(sweeper, sweeper.sweep({ maxReclaims: 0 }));
+    // The sweep holds b and will cancel a.
+    const adopter = db.call('cyclone_adopt', 'me', 'cyclone-lane-1', ...columns([a, b]), ...columns([a, b]));
+    const first = await Promise.race([adopter, gates.park(db, adopter)]);
+    await gates.open('step b discarded');
+    expect(told(await sweep.result)).toEqual(['discarded b', 'cancelled a', 'run_failed']);
+    expect(first).toMatchObject([{ event: 'wait' }]);
+    expect(told(await adopt([a, b]))).toEqual(['completed a', 'completed b']);
+    expect(await db.states(run)).toBe('failed: a=cancelled b=discarded');
+  });
+
   it('leaves other sessions of the process alone, and its own', async () => {
     const other = await database.open();
     await other.query(`set application_name = 'cyclone-lane-2'`);

@@ -14,7 +14,7 @@ export interface Doubt {
   readonly sentAt: number;
 }
 
-/** Executions that the lost call did not settle, to be sent again; `wait`: its session still lives. */
+/** Executions that the lost call did not settle, to be sent again; `wait`: its session still lives, or one of its steps is locked. */
 export type Decision = 'wait' | { readonly unsettled: readonly Execution[] };
 
 /**
