@@ -299,7 +299,7 @@ describe('a pool that handlers use up', () => {
     fixture = await Fixture.open({ poolSize: 1 });
     await expect(fixture.worker({}).start()).rejects.toMatchObject({
       code: 'CYCLONE_INVALID_OPTION',
-      option: 'poolSize',
+      option: 'dataSource',
     });
   });
 

@@ -4,15 +4,13 @@ import { InvalidOptionError, SchemaVersionError } from '../model/errors/setup-er
 import type { Engine } from '../store/engine.js';
 import { migrate } from '../store/migrator.js';
 import { checkServer, dataSourceProblem } from '../store/server-check.js';
+import { poolProblem } from '../worker/pool-size.js';
 import type { CycloneLogger } from './cyclone-logger.js';
 import type { CycloneNames } from './cyclone-names.js';
 import type { ResolvedCycloneOptions } from './cyclone-options.js';
 import type { CycloneExplorer } from './cyclone.explorer.js';
 import type { EventSubscriptions } from './event-subscriptions.js';
 import { startupError } from './startup.error.js';
-
-/** One connection is a lane's, and a completion transaction needs one. */
-const SMALLEST_POOL = 2;
 
 const isAboutDataSource = (problem: CycloneError): boolean =>
   InvalidOptionError.is(problem) && problem.option === 'dataSource';
@@ -81,7 +79,8 @@ export class CycloneStartup implements OnModuleInit {
       );
       return;
     }
-    const pool = this.poolProblem();
+    const { worker } = this.parts.options;
+    const pool = worker === false ? undefined : poolProblem(this.parts.engine.connections.poolSize);
     if (pool) problems.push(pool);
     try {
       await this.askDatabase(problems);
@@ -106,16 +105,5 @@ export class CycloneStartup implements OnModuleInit {
     if (migrationsRun && !refused) await migrate(dataSource, { schema, log: (message) => logger.log(message) });
     const found = await checkServer((sql, values) => dataSource.query(sql, values), schema);
     problems.push(...found.filter((problem) => !(migrationsRun && refused && SchemaVersionError.is(problem))));
-  }
-
-  /** C14 */
-  private poolProblem(): InvalidOptionError | undefined {
-    const { poolSize } = this.parts.engine.connections;
-    if (this.parts.options.worker === false || poolSize >= SMALLEST_POOL) return undefined;
-    return new InvalidOptionError(
-      'dataSource',
-      `has a pool of ${poolSize}, and a worker needs at least ${SMALLEST_POOL} connections of it: one or two for itself, and one for each ` +
-        `completion transaction that shall be open at once. Set poolSize in its options, or worker: false here.`,
-    );
   }
 }

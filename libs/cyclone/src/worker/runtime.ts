@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto';
-import { InvalidOptionError } from '../model/errors/index.js';
 import { sleep, startTimer, type Timer } from '../model/timer.js';
 import type { Engine } from '../store/engine.js';
 import type { EngineRow } from '../store/engine-row.js';
@@ -18,17 +17,12 @@ import { LonelySettler } from './lanes/lonely-settler.js';
 import { LeaseBook } from './leases/lease-book.js';
 import { LeaseKeeper } from './leases/lease-keeper.js';
 import { Listener } from './listener.js';
+import { lanesFor } from './pool-size.js';
 import { RetentionSweep } from './retention-sweep.js';
 import { Slots } from './slots.js';
 import { Tick } from './tick.js';
 import type { ResolvedWorkerOptions } from './worker-options.js';
 import type { ProblemLog, WorkerLogger } from './worker-logger.js';
-
-/** Two use two cores; more only get into each other's way. */
-const LANES = 2;
-/** Both lanes, one completion transaction, and one connection for whatever its handler asks the pool for (C14). */
-const COMFORTABLE_POOL = LANES + 2;
-const SMALLEST_POOL = 2;
 
 /** How long a few free slots wait for more of them, so that one call claims for all. */
 const RIPEN_MS = 5;
@@ -302,19 +296,4 @@ export class Runtime implements LaneHost {
 async function within(limitMs: number, work: Promise<unknown>): Promise<void> {
   const done = new AbortController();
   await Promise.race([work.finally(() => done.abort()), sleep(limitMs, { signal: done.signal })]);
-}
-
-function lanesFor(poolSize: number, problems: ProblemLog): number {
-  if (poolSize < SMALLEST_POOL) {
-    throw new InvalidOptionError(
-      'poolSize',
-      `of the DataSource is ${poolSize}, and a worker needs at least ${SMALLEST_POOL} connections: set it to ` +
-        `${COMFORTABLE_POOL} or more (${LANES} for the worker, the others for completion transactions and the application).`,
-    );
-  }
-  if (poolSize >= COMFORTABLE_POOL) return LANES;
-  problems.report(
-    `The DataSource has a pool of ${poolSize} connections, so the worker uses one lane; give it ${COMFORTABLE_POOL} or more`,
-  );
-  return 1;
 }

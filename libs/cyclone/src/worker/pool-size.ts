@@ -1,0 +1,31 @@
+import { InvalidOptionError } from '../model/errors/index.js';
+import type { ProblemLog } from './worker-logger.js';
+
+/** Two use two cores; more only get into each other's way. */
+const LANES = 2;
+/** Both lanes, one completion transaction, and one connection for whatever its handler asks the pool for (C14). */
+const COMFORTABLE_POOL = LANES + 2;
+/** One connection is a lane's, and a completion transaction needs one. */
+const SMALLEST_POOL = 2;
+
+/** Refuses a pool that is too small for a worker to work at all (C14). */
+export function poolProblem(poolSize: number): InvalidOptionError | undefined {
+  if (poolSize >= SMALLEST_POOL) return undefined;
+  return new InvalidOptionError(
+    'dataSource',
+    `has a pool of ${poolSize}, and a worker needs at least ${SMALLEST_POOL} connections of it: one or two for itself, and one for each ` +
+      `completion transaction that shall be open at once. Set poolSize in its options to ${COMFORTABLE_POOL} or more, ` +
+      `or worker: false for a process that executes nothing.`,
+  );
+}
+
+/** How many lanes a worker has on a pool of this size. @throws InvalidOptionError when the pool is too small */
+export function lanesFor(poolSize: number, problems: ProblemLog): number {
+  const problem = poolProblem(poolSize);
+  if (problem) throw problem;
+  if (poolSize >= COMFORTABLE_POOL) return LANES;
+  problems.report(
+    `The DataSource has a pool of ${poolSize} connections, so the worker uses one lane; give it ${COMFORTABLE_POOL} or more`,
+  );
+  return 1;
+}
