@@ -44,11 +44,6 @@ export class Connections {
   /** Takes a connection out of the pool. Rejects when the pool has none within its connectionTimeoutMillis. */
   async hold(): Promise<HeldSession> {
     const runner = this.dataSource.createQueryRunner('master');
-    return this.holdRunner(runner);
-  }
-
-  /** The same with a query runner of the caller's, which `release` gives back. */
-  async holdRunner(runner: QueryRunner): Promise<HeldSession> {
     protect(this.driver.master);
     let client: RawClient;
     try {
@@ -109,10 +104,6 @@ export class Connections {
   get clientOptions(): Readonly<Record<string, unknown>> {
     const options = this.driver.master?.options ?? {};
     return 'password' in options ? { ...options, password: options['password'] } : options;
-  }
-
-  session(client: RawClient): Session {
-    return new Session(client, this.options);
   }
 
   private get driver(): PostgresDriver {

@@ -3,7 +3,7 @@ import { quoteIdentifier } from './identifier.js';
 import { statement, type Session, type Statement } from './session.js';
 
 /** Dead letters of one group are counted up to this many; cyclone_v_dlq counts them all. */
-export const GROUP_COUNT_CAP = 500;
+const GROUP_COUNT_CAP = 500;
 
 /** Which discarded steps are meant (R24). */
 export interface ExhaustedFilter {
@@ -134,13 +134,9 @@ export class DeadLetterStore {
     };
   }
 
-  /** Dead letters by kind, error kind and fingerprint, the largest group first; a group is counted up to `cap` steps. */
-  async groups(
-    session: Session,
-    filter: Pick<ExhaustedFilter, 'kind' | 'sinceMs'>,
-    cap: number = GROUP_COUNT_CAP,
-  ): Promise<DeadLetterGroup[]> {
-    const rows = await session.rows(this.grouped, [filter.kind ?? null, filter.sinceMs ?? null, cap]);
+  /** Dead letters by kind, error kind and fingerprint, the largest group first. */
+  async groups(session: Session, filter: Pick<ExhaustedFilter, 'kind' | 'sinceMs'>): Promise<DeadLetterGroup[]> {
+    const rows = await session.rows(this.grouped, [filter.kind ?? null, filter.sinceMs ?? null, GROUP_COUNT_CAP]);
     return rows.map((row) => ({
       kind: row[0] ?? '',
       errorKind: row[1] as ErrorKind,
