@@ -162,3 +162,38 @@ describe('a connection that breaks', () => {
     await other.close();
   });
 });
+
+describe('a client that closes', () => {
+  it.each<[string, () => Promise<unknown>]>([
+    ['submit', () => t.otherClient.submit(EchoFlow, 1)],
+    ['submitMany', () => t.otherClient.submitMany(EchoFlow, [1, 2])],
+    ['submitOnce', () => t.otherClient.submitOnce(EchoFlow, 'closing', 1)],
+  ])('waits for a %s that is under way', async (name, submit) => {
+    const order: string[] = [];
+    let go: () => void = () => undefined;
+    const gate = new Promise<void>((resolve) => (go = resolve));
+    t.observer = (_call, phase) => (phase === 'before' ? gate : undefined);
+    const submitted = submit().then(() => order.push('submitted'));
+    await until(() => submits().length > 0);
+    const closed = t.otherClient.close().then(() => order.push('closed'));
+    go();
+    await Promise.all([submitted, closed]);
+    expect(order).toEqual(['submitted', 'closed']);
+  });
+
+  it('waits no longer for a key that another transaction holds', async () => {
+    const own = await TestClient.open();
+    const runner = own.dataSource.createQueryRunner();
+    await runner.startTransaction();
+    await own.client.submitOnce(EchoFlow, 'held', 1, { tx: runner });
+    const waiting = expect(own.otherClient.submitOnce(EchoFlow, 'held', 1)).rejects.toMatchObject({
+      code: 'CYCLONE_CLIENT_CLOSED',
+    });
+    await until(() => own.calls.filter((call) => call === 'submitOnce').length > 2);
+    await own.otherClient.close();
+    await waiting;
+    await runner.rollbackTransaction();
+    await runner.release();
+    await own.close();
+  });
+});
