@@ -144,6 +144,16 @@ describe('POST /orders', () => {
 });
 
 describe('GET /orders/:id', () => {
+  it('answers with an order whose run has been purged', async () => {
+    const placed = await place('A-5');
+    await end(placed.runId);
+    await query('SELECT cyclone_delete_runs(ARRAY[$1::bigint])', [placed.runId]);
+    const { status, body } = await json('/orders/A-5');
+    expect(status).toBe(200);
+    expect(body).toMatchObject({ id: 'A-5', runId: placed.runId, state: 'purged', failure: null });
+    expect(body.ledger).toHaveLength(1);
+  });
+
   it('answers 404 for an order that nobody placed', async () => {
     expect(await json('/orders/nobody')).toMatchObject({ status: 404, body: { message: 'There is no order nobody.' } });
   });

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import { WorkflowClient } from 'nestjs-cyclone';
+import { RunNotFoundError, WorkflowClient } from 'nestjs-cyclone';
 import { DataSource } from 'typeorm';
 import { LedgerEntry } from './ledger-entry.entity.js';
 import { Order } from './order.entity.js';
@@ -32,10 +32,8 @@ export class OrdersService {
     const { manager } = this.dataSource;
     const order = await manager.findOneBy(Order, { id });
     if (!order) return null;
-    const run = this.workflows.run(order.runId, PlaceOrder);
-    const [info, steps, ledger, stock] = await Promise.all([
-      run.info(),
-      run.steps(),
+    const [progress, ledger, stock] = await Promise.all([
+      this.progressOf(order.runId),
       manager.findBy(LedgerEntry, { orderId: id }),
       manager.find(StockMovement, { where: { orderId: id }, order: { line: 'ASC' } }),
     ]);
@@ -44,10 +42,21 @@ export class OrdersService {
       email: order.email,
       placedAt: order.placedAt,
       runId: order.runId,
-      state: info.state,
-      failure: steps.find(({ state }) => state === 'discarded')?.error ?? null,
+      ...progress,
       ledger: ledger.map(({ node, amount, chargedAt }) => ({ node, amount, chargedAt })),
       stock: stock.map(({ line, productId, quantity }) => ({ line, productId, quantity })),
     };
+  }
+
+  /** How the run of an order is doing. A run that was over may have been purged since; the order stays. */
+  private async progressOf(runId: string) {
+    const run = this.workflows.run(runId, PlaceOrder);
+    try {
+      const [{ state }, steps] = await Promise.all([run.info(), run.steps()]);
+      return { state, failure: steps.find((step) => step.state === 'discarded')?.error ?? null };
+    } catch (error) {
+      if (RunNotFoundError.is(error)) return { state: 'purged' as const, failure: null };
+      throw error;
+    }
   }
 }
