@@ -36,6 +36,12 @@ export async function readOrders(text: string): Promise<OrdersFile> {
       problems.push(record);
     } else if (!columns) {
       columns = readHeader(record.fields);
+    } else if (record.fields.length > columns.length) {
+      // Of 9,80 for 9.80, say: what comes after it would be taken for something else.
+      problems.push({
+        line: record.line,
+        reason: `has ${record.fields.length} fields, and the first line ${columns.length}`,
+      });
     } else {
       const row = rowOf(columns, record.fields);
       const order = orders.get(row.order_id) ?? newOrder(row.order_id);
