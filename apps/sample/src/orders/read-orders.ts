@@ -37,7 +37,7 @@ export async function readOrders(text: string): Promise<OrdersFile> {
     } else if (!columns) {
       columns = readHeader(record.fields);
     } else if (record.fields.length > columns.length) {
-      // Of 9,80 for 9.80, say: what comes after it would be taken for something else.
+      // A price of 9,80, for one, would move every field behind it into the wrong column.
       problems.push({
         line: record.line,
         reason: `has ${record.fields.length} fields, and the first line ${columns.length}`,
