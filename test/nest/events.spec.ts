@@ -70,6 +70,8 @@ describe('events reach (R33)', () => {
     expect(option).toEqual(all);
     expect(completed).toMatchObject([{ type: 'completed', runId: good.id, node: 'work', kind: 'work', attempt: 1 }]);
     expect(ends.every(isRunEvent)).toBe(true);
+    const failed = ends.find(({ type }) => type === 'run_failed');
+    expect(failed).toMatchObject({ workflow: 'fail', node: 'fail', error: expect.any(String), errorKind: 'permanent' });
     expect(ends.map(({ type, runId }) => [type, runId]).toSorted()).toEqual(
       [
         ['run_completed', good.id],

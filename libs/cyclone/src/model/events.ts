@@ -54,7 +54,10 @@ export interface RunEvent {
   readonly type: RunEventType;
   readonly runId: string;
   readonly workflow?: string;
-  /** Of a failed run: the node whose discard failed it. */
+  /**
+   * Of a failed run: the node whose discard failed it, one of them when its deadline elapsed. None when the run failed because of a node
+   * that was discarded before, after others were retried (R25).
+   */
   readonly node?: string;
   readonly error?: string;
   readonly errorKind?: ErrorKind;

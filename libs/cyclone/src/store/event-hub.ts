@@ -13,16 +13,21 @@ export type EventListener = (event: CycloneEvent) => void;
 const STEP_EVENTS: ReadonlySet<string> = new Set(STEP_EVENT_TYPES);
 const RUN_EVENTS: ReadonlySet<string> = new Set(RUN_EVENT_TYPES);
 
-/** The event that a row tells of; undefined for rows that are no event (`busy`, `due`, `refused`, …). */
-export function eventOf(row: EngineRow, worker?: string): CycloneEvent | undefined {
-  const { info } = row;
+/**
+ * The event that a row tells of; undefined for rows that are no event (`busy`, `due`, `refused`, …).
+ * @param answer the rows that came with it: the discard that failed a run is one of them
+ */
+export function eventOf(row: EngineRow, worker?: string, answer: readonly EngineRow[] = []): CycloneEvent | undefined {
   const type = typeOf(row);
-  const failure = {
-    ...(info.error === undefined ? {} : { error: info.error }),
-    ...(info.errorKind === undefined ? {} : { errorKind: info.errorKind as ErrorKind }),
-  };
   if (RUN_EVENTS.has(type)) {
-    return { type: type as RunEventType, runId: row.runId, workflow: row.kind, ...failure, at: new Date() };
+    const cause = type === 'run_failed' ? answer.find((other) => failed(row, other)) : undefined;
+    return {
+      type: type as RunEventType,
+      runId: row.runId,
+      workflow: row.kind,
+      ...(cause === undefined ? {} : { node: cause.node, ...failureOf(cause) }),
+      at: new Date(),
+    };
   }
   if (!STEP_EVENTS.has(type)) return undefined;
   return {
@@ -34,8 +39,19 @@ export function eventOf(row: EngineRow, worker?: string): CycloneEvent | undefin
     attempt: row.attempt,
     generation: row.generation,
     ...(worker === undefined ? {} : { worker }),
-    ...failure,
+    ...failureOf(row),
     at: new Date(),
+  };
+}
+
+function failed(run: EngineRow, { event, runId, info }: EngineRow): boolean {
+  return event === 'discarded' && runId === run.runId && info.contained !== true;
+}
+
+function failureOf({ info }: EngineRow): { readonly error?: string; readonly errorKind?: ErrorKind } {
+  return {
+    ...(info.error === undefined ? {} : { error: info.error }),
+    ...(info.errorKind === undefined ? {} : { errorKind: info.errorKind as ErrorKind }),
   };
 }
 
@@ -79,7 +95,7 @@ export class EventHub {
   emitRows(rows: readonly EngineRow[], worker?: string): void {
     if (!this.active) return;
     for (const row of rows) {
-      const event = eventOf(row, worker);
+      const event = eventOf(row, worker, rows);
       if (event) this.emit(event);
     }
   }
