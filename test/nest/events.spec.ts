@@ -71,7 +71,7 @@ describe('events reach (R33)', () => {
     expect(completed).toMatchObject([{ type: 'completed', runId: good.id, node: 'work', kind: 'work', attempt: 1 }]);
     expect(ends.every(isRunEvent)).toBe(true);
     const failed = ends.find(({ type }) => type === 'run_failed');
-    expect(failed).toMatchObject({ workflow: 'fail', node: 'fail', error: expect.any(String), errorKind: 'permanent' });
+    expect(failed).toMatchObject({ workflow: 'fail', node: 'fail', error: expect.any(String), errorKind: 'retryable' });
     expect(ends.map(({ type, runId }) => [type, runId]).toSorted()).toEqual(
       [
         ['run_completed', good.id],
