@@ -285,9 +285,7 @@ describe('a flush that claims', () => {
   it('claims what it promotes, in the same call', async () => {
     const run = await db.submit({ a: [], b: ['a'] });
     const events = await db.flush([await db.claimOne()], ALL);
-    expect(events).toMatchObject([
-      { event: 'claimed', node: 'b', generation: 1, attempt: 1, info: null },
-    ]);
+    expect(events).toMatchObject([{ event: 'claimed', node: 'b', generation: 1, attempt: 1, info: null }]);
     expect(await db.step(run, 'b')).toMatchObject({ state: 'running', lease_owner: 'me', lease_generation: 1 });
   });
 
