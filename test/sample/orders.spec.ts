@@ -152,6 +152,8 @@ describe('GET /orders/:id', () => {
     expect(status).toBe(200);
     expect(body).toMatchObject({ id: 'A-5', runId: placed.runId, state: 'purged', failure: null });
     expect(body.ledger).toHaveLength(1);
+    const again = await post({ id: 'A-5', email: 'ann@example.com', lines: LINES });
+    expect(await again.json()).toMatchObject({ runId: placed.runId, created: false });
   });
 
   it('answers 404 for an order that nobody placed', async () => {

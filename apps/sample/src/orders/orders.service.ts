@@ -21,6 +21,9 @@ export class OrdersService {
    */
   async place(order: PlaceOrderDto): Promise<{ runId: string; created: boolean }> {
     return this.dataSource.transaction(async (tx) => {
+      // Its run may have been purged since, so that the key alone would make a second one.
+      const known = await tx.findOneBy(Order, { id: order.id });
+      if (known) return { runId: known.runId, created: false };
       const run = await this.workflows.submitOnce(PlaceOrder, order.id, order, { tx });
       if (run.created) await tx.insert(Order, { id: order.id, email: order.email, runId: run.id });
       return { runId: run.id, created: run.created };
