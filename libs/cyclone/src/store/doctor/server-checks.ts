@@ -31,7 +31,7 @@ export const checkIsolation: Check = async ({ query }) => {
   }));
 };
 
-/** Whatever holds an old snapshot keeps vacuum from removing finished work, and claims slow down. */
+/** Whatever holds an old snapshot keeps vacuum from removing finished work, and claims slow down. Autovacuum itself is let be. */
 export const checkLongTransactions: Check = async ({ query }) => {
   const rows = await query(
     `select format('session %s (%s, %s, %s)', a.pid, a.usename, coalesce(nullif(a.application_name, ''), 'no application_name'), a.state) as who,
@@ -39,7 +39,7 @@ export const checkLongTransactions: Check = async ({ query }) => {
             format('select pg_terminate_backend(%s)', a.pid) as remedy
        from pg_stat_activity a
       where a.datname = current_database() and a.pid <> pg_backend_pid() and (a.backend_xmin is not null or a.backend_xid is not null)
-        and a.xact_start < clock_timestamp() - $1 * interval '1 second'
+        and a.backend_type <> 'autovacuum worker' and a.xact_start < clock_timestamp() - $1 * interval '1 second'
      union all
      select format('prepared transaction %L', p.gid), extract(epoch from clock_timestamp() - p.prepared)::bigint, format('rollback prepared %L', p.gid)
        from pg_prepared_xacts p
