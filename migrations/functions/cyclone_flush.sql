@@ -39,6 +39,9 @@ declare
   v_places       bigint[];
   v_slots        int[] := p_slots;
   v_event        record;
+  v_note         text := current_setting('cyclone.claim_heads', true);
+  -- Entries that a search may walk over before it is worth a note; cyclone.claim_entries is another number, for tests.
+  v_many         int := coalesce(nullif(current_setting('cyclone.claim_entries', true), ''), '20000');
   v_heads        jsonb;
   v_begun        timestamptz;
   v_entries      bigint;
@@ -78,7 +81,9 @@ begin
   end if;
 
   if v_free then
-    v_heads := cyclone_claim_heads(p_kinds);
+    if v_note <> '' then
+      v_heads := cyclone_claim_heads(p_kinds);
+    end if;
     loop
       v_begun := clock_timestamp();
       v_entries := pg_stat_get_xact_tuples_returned('cyclone_steps_claim'::regclass);
@@ -90,9 +95,9 @@ begin
          where v_heads ? q.queue and q.slots > (select count(*) from unnest(v_queues) f(queue) where f.queue = q.queue));
       v_heads := null;
     end loop;
-    if v_heads is null then
-      v_entries := pg_stat_get_xact_tuples_returned('cyclone_steps_claim'::regclass) - v_entries;
-      perform cyclone_note_claim_heads(v_begun, v_entries, p_slots, p_kinds, v_queues, v_priorities, v_scheduled, v_places);
+    v_entries := pg_stat_get_xact_tuples_returned('cyclone_steps_claim'::regclass) - v_entries;
+    if v_heads is null and v_entries >= v_many then
+      perform cyclone_note_claim_heads(v_begun, v_entries - v_many, p_slots, p_kinds, v_queues, v_priorities, v_scheduled, v_places);
     end if;
   end if;
 

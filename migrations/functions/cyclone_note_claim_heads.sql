@@ -1,14 +1,14 @@
--- Notes where the first step of each queue stood when a search had to walk over many index entries: 20,000 more than it could use. It counts
--- entries, not time, so that a busy machine changes no order. The note is good for a second, or for ten times as long as the search took.
--- `cyclone.claim_entries` is another number, for tests. The arrays are those of a search in all of the queues; p_places counts from 1 in each.
+-- Notes where the first step of each queue stood when a search had to walk over too many index entries. Entries are counted, not time, so
+-- that a busy machine changes no order. The note is good for a second, or for ten times as long as the search took.
+-- p_entries: how many beyond the 20,000 that cost nothing worth a note; those that a search in so many kinds can use do not count either.
+-- The arrays are those of a search in all of the queues; p_places counts from 1 in each.
 create or replace function cyclone_note_claim_heads(
   p_begun timestamptz, p_entries bigint, p_slots int[], p_kinds text[], p_queues text[], p_priorities int[], p_scheduled timestamptz[], p_places bigint[]
 ) returns void
 language plpgsql volatile
 as $$
 begin
-  if p_queues is null or p_entries < coalesce(nullif(current_setting('cyclone.claim_entries', true), ''), '20000')::bigint
-       + 2 * cardinality(p_kinds) * (select coalesce(sum(s.n), 0) from unnest(p_slots) s(n)) then
+  if p_queues is null or p_entries < 2 * cardinality(p_kinds) * (select coalesce(sum(s.n), 0) from unnest(p_slots) s(n)) then
     return;
   end if;
   perform set_config('cyclone.claim_heads', jsonb_build_object(
