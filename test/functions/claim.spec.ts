@@ -185,7 +185,8 @@ describe('a session whose searches walk over too much (DESIGN §8)', () => {
     return db.value(`select idx_tup_read::int from pg_stat_user_indexes where indexrelname = 'cyclone_steps_claim'`);
   };
   /** How many entries more than it can use a search may walk over. */
-  const allow = (entries: number) => lane.query(`select set_config('cyclone.claim_entries', '${entries}', false)`);
+  const allow = (entries: number) =>
+    lane.query(`select set_config('cyclone.claim_entries', $1, false)`, [`${entries}`]);
   const submit = (name: string, age: number, priority = 0) =>
     db.submit({ [name]: { priority } }, { startAt: new Date(Date.now() - age * 1000) });
   const one = { queues: { default: 1 } };
