@@ -17,7 +17,7 @@ const RUN_EVENTS: ReadonlySet<string> = new Set(RUN_EVENT_TYPES);
  * The event that a row tells of; undefined for rows that are no event (`busy`, `due`, `refused`, …).
  * @param answer the rows that came with it: the discard that failed a run is one of them
  */
-export function eventOf(row: EngineRow, worker?: string, answer: readonly EngineRow[] = []): CycloneEvent | undefined {
+function eventOf(row: EngineRow, worker: string | undefined, answer: readonly EngineRow[]): CycloneEvent | undefined {
   const type = typeOf(row);
   if (RUN_EVENTS.has(type)) {
     const cause = type === 'run_failed' ? answer.find((other) => failed(row, other)) : undefined;
