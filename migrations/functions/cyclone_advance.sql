@@ -106,8 +106,10 @@ begin
            null::text, null::int, null::bigint, null::jsonb, null::jsonb
       from moved m where m.open_steps = 0;
 
-  for v_too_large in select l.run_id, l.node from unnest(v_large, v_large_at) l(run_id, node) loop
-    return query select * from cyclone_discard_step(p_now, v_too_large.run_id, v_too_large.node, 'the resolved input is larger than 64 MiB', 'permanent', null, null);
-  end loop;
+  if cardinality(v_large) > 0 then
+    for v_too_large in select l.run_id, l.node from unnest(v_large, v_large_at) l(run_id, node) loop
+      return query select * from cyclone_discard_step(p_now, v_too_large.run_id, v_too_large.node, 'the resolved input is larger than 64 MiB', 'permanent', null, null);
+    end loop;
+  end if;
 end
 $$;

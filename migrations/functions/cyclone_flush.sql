@@ -45,7 +45,8 @@ declare
   v_heads        jsonb;
   v_begun        timestamptz;
   v_entries      bigint;
-  v_free         boolean := exists (select 1 from unnest(p_slots) s(n) where n > 0);
+  v_claimed      int;
+  v_free         boolean := 0 < any(p_slots);
 begin
   if cardinality(p_runs) > 0 then
     -- LOCK the runs, never waiting.
@@ -125,6 +126,15 @@ begin
       select 'claimed', c.run_id, c.node, c.kind, c.queue, c.attempt, c.generation, c.node_type, c.max_attempts, c.timeout_ms, c.input,
              c.info
         from cyclone_claim(v_now, p_owner, p_lease_ms, p_queues, v_slots, p_max_bytes, v_runs, v_nodes, v_queues, v_places) c;
+    get diagnostics v_claimed = row_count;
+    -- Fewer than there are places for, of more candidates than that: another worker is claiming them.
+    if v_claimed < (select sum(greatest(s.n, 0)) from unnest(v_slots) s(n))
+       and cardinality(v_runs) >= 2 * (select min(s.n) from unnest(p_slots) s(n) where s.n > 0) then
+      return query
+        select 'claimed', c.run_id, c.node, c.kind, c.queue, c.attempt, c.generation, c.node_type, c.max_attempts, c.timeout_ms, c.input,
+               c.info
+          from cyclone_claim_further(v_now, p_owner, p_lease_ms, p_queues, p_slots, v_slots, p_kinds, p_max_bytes, v_runs, v_nodes, v_queues, v_heads) c;
+    end if;
   end if;
 end
 $$;

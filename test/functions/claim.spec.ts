@@ -129,6 +129,29 @@ describe('a claim', () => {
     expect(new Set(claimed).size).toBe(4);
   });
 
+  it('goes further down a queue whose head another worker is claiming, in its order (R10)', async () => {
+    await db.submitMany(Array.from({ length: 120 }, (_, i) => ({ [`n${i}`]: {} })));
+    const other = await database.open();
+    await other.query('begin');
+    expect(await other.claim({ owner: 'other', queues: { default: 90 } })).toHaveLength(90);
+    expect(told(await db.claim({ queues: { default: 1, elsewhere: 5 } }))).toEqual(['claimed n90']);
+    expect(told(await db.claim({ queues: { default: 3 } }))).toEqual([91, 92, 93].map((i) => `claimed n${i}`));
+    expect(await db.claim({ queues: { default: 50 } })).toHaveLength(26);
+    expect(await db.claim({ queues: { default: 2 } })).toEqual([]);
+    await other.query('rollback');
+    expect(told(await db.claim({ queues: { default: 2 } }))).toEqual(['claimed n0', 'claimed n1']);
+  });
+
+  it('fills the places that others have left it of the first ones, and never more than it has', async () => {
+    await db.submitMany(Array.from({ length: 80 }, (_, i) => ({ [`n${i}`]: { queue: i % 2 ? 'odd' : 'even' } })));
+    const other = await database.open();
+    await other.query('begin');
+    await other.claim({ owner: 'other', queues: { odd: 3 } });
+    const mine = told(await db.claim({ queues: { odd: 2, even: 2 } }));
+    expect(mine.toSorted()).toEqual(['claimed n0', 'claimed n2', 'claimed n7', 'claimed n9']);
+    await other.query('commit');
+  });
+
   it('never gives one step to two of many claimers (S76)', async () => {
     await db.submitMany(Array.from({ length: 300 }, () => ({ a: [] })));
     const sessions = await Promise.all(Array.from({ length: 4 }, () => database.open()));
@@ -149,9 +172,10 @@ describe('a claim', () => {
   it('takes only so many bytes of input, but always one step (C13)', async () => {
     // Random bytes as hex: the server can compress them by half, and has to count what it sends.
     const blob = await db.value<string>(`select string_agg(md5(random()::text), '') from generate_series(1, 3200)`);
-    await db.submitMany(Array.from({ length: 6 }, () => ({ a: { input: { blob } } })));
+    await db.submitMany(Array.from({ length: 7 }, () => ({ a: { input: { blob } } })));
     expect(await db.claim({ maxBytes: 250_000 })).toHaveLength(2);
     expect(await db.claim({ maxBytes: 10 })).toHaveLength(1);
+    expect(await db.claim({ maxBytes: 10, queues: { default: 2 } })).toHaveLength(1);
     expect(await db.claim()).toHaveLength(3);
   });
 

@@ -35,6 +35,19 @@ describe('the slots of queues', () => {
     expect(slots.wanted).toBe('now');
   });
 
+  it('stay warm when a call found nothing while another one was filled: it may have held all candidates', () => {
+    for (const filledFirst of [true, false]) {
+      const slots = new Slots(new Map([['a', 4]]), 2);
+      slots.heat('a');
+      const [first, second] = [slots.reserve(false), slots.reserve(false)];
+      const settlements = [() => slots.settle(first, new Map([['a', 2]])), () => slots.settle(second, new Map())];
+      for (const settle of filledFirst ? settlements : settlements.toReversed()) settle();
+      expect(slots.wanted).toBe('now');
+      slots.settle(slots.reserve(false), new Map());
+      expect(slots.wanted).toBeUndefined();
+    }
+  });
+
   it('are not worth a call while few of many are free, until a moment has passed', () => {
     const slots = new Slots(new Map([['a', 10]]), 1);
     slots.heat('a');

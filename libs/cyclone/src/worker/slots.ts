@@ -95,8 +95,10 @@ export class Slots {
       const entry = this.queues.get(queue) as Queue;
       const count = claimed.get(queue) ?? 0;
       entry.taken -= slots - count;
-      if (count > 0 && count >= slots * FULL) entry.hot = true;
-      else if (entry.reasons === reservation.reasons[index]) entry.hot = false;
+      if (count > 0 && count >= slots * FULL) {
+        entry.hot = true;
+        entry.reasons++; // for another call that is on its way: it may find nothing but what this one holds
+      } else if (entry.reasons === reservation.reasons[index]) entry.hot = false;
     });
   }
 
