@@ -134,3 +134,7 @@ export { getOperatorClientToken, getWorkerPoolToken, getWorkflowClientToken } fr
 export { InjectCyclone } from './nest/decorators/inject-cyclone.decorator.js';
 export { StartupError } from './nest/startup.error.js';
 export { WorkerPool } from './nest/worker-pool.js';
+
+// nest: answering errors over HTTP
+export { CycloneHttpInterceptor } from './nest/http/cyclone-http.interceptor.js';
+export { toHttpException, type CycloneHttpBody } from './nest/http/http-exception.js';
