@@ -292,6 +292,20 @@ describe('the start is refused', () => {
     ]);
   });
 
+  it('for a listener that names an event that there is not, or none at all (F34)', async () => {
+    @Injectable()
+    class Deaf {
+      @OnStepEvent('complete' as never) misspelt(): void {}
+      @OnStepEvent([]) none(): void {}
+    }
+    const found = await explore({ providers: [Deaf] });
+    expect(found.listeners).toEqual([]);
+    expect(messages(found)).toEqual([
+      expect.stringMatching(/Deaf\.misspelt names "complete"\. Events are submitted, .*run_reopened\.$/),
+      expect.stringMatching(/Deaf\.none names none\. Events are /),
+    ]);
+  });
+
   it('for a workflow or a listener that is request-scoped, or injects what is', async () => {
     @Workflow({ name: 'scoped' })
     @Injectable({ scope: Scope.REQUEST })

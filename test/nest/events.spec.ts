@@ -1,6 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import {
   OnStepEvent,
+  RUN_EVENT_TYPES,
+  STEP_EVENT_TYPES,
   Step,
   WorkerPool,
   WorkflowClient,
@@ -34,9 +36,10 @@ const of = (runId: string, events: readonly CycloneEvent[]): string[] =>
   events.filter((event) => event.runId === runId).map(({ type }) => type);
 
 describe('events reach (R33)', () => {
-  it('methods with @OnStepEvent() and the option onStepEvent, all of them or the types that they name', async () => {
-    const all: CycloneEvent[] = [];
-    const option: CycloneEvent[] = [];
+  it('methods with @OnStepEvent() and the option onStepEvent: those of steps, or the types that they name (F34)', async () => {
+    const all: StepEvent[] = [];
+    const option: StepEvent[] = [];
+    const everything: CycloneEvent[] = [];
     const completed: StepEvent[] = [];
     const ends: RunEvent[] = [];
     class Base {
@@ -52,6 +55,9 @@ describe('events reach (R33)', () => {
       @OnStepEvent('completed') hearCompleted(event: StepEvent): void {
         completed.push(event);
       }
+      @OnStepEvent([...STEP_EVENT_TYPES, ...RUN_EVENT_TYPES]) hearEverything(event: CycloneEvent): void {
+        everything.push(event);
+      }
       @OnStepEvent(['run_completed', 'run_failed']) hearEnds(event: RunEvent): void {
         ends.push(event);
       }
@@ -65,8 +71,10 @@ describe('events reach (R33)', () => {
     expect([await good.wait(), await bad.wait()]).toEqual(['completed', 'failed']);
     await app.get(WorkerPool).stop();
 
-    expect(of(good.id, all).toSorted()).toEqual(['claimed', 'completed', 'run_completed', 'submitted']);
-    expect(of(bad.id, all).toSorted()).toEqual(['claimed', 'discarded', 'run_failed', 'submitted']);
+    expect(of(good.id, all).toSorted()).toEqual(['claimed', 'completed', 'submitted']);
+    expect(of(bad.id, all).toSorted()).toEqual(['claimed', 'discarded', 'submitted']);
+    expect(of(bad.id, everything).toSorted()).toEqual(['claimed', 'discarded', 'run_failed', 'submitted']);
+    expect(all.map(({ kind }) => kind)).not.toContain(undefined);
     expect(option).toEqual(all);
     expect(completed).toMatchObject([{ type: 'completed', runId: good.id, node: 'work', kind: 'work', attempt: 1 }]);
     expect(ends.every(isRunEvent)).toBe(true);

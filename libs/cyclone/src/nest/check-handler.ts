@@ -1,5 +1,6 @@
 import type { CycloneError } from '../model/errors/cyclone-error.js';
 import { InvalidOptionError } from '../model/errors/setup-errors.js';
+import { RUN_EVENT_TYPES, STEP_EVENT_TYPES } from '../model/events.js';
 import { parsePositiveDuration } from '../model/duration.js';
 import {
   resolveHandlerOptions,
@@ -14,9 +15,11 @@ import type { HandlerMetadata } from '../graph/metadata.js';
 import type { WorkflowOptions } from '../graph/workflow.js';
 import { checkEach } from './collect-problems.js';
 import type { DiscoveredWorkflow } from './discovery.js';
+import type { ListenerMetadata } from './listener-metadata.js';
 
 const EXECUTION_OPTIONS = ['queue', 'priority', 'timeout', 'retry', 'retention'] as const;
 const HANDLER_OPTIONS = [...EXECUTION_OPTIONS, 'name', 'input', 'cyclone'] as const;
+const EVENT_TYPES: ReadonlySet<string> = new Set([...STEP_EVENT_TYPES, ...RUN_EVENT_TYPES]);
 const WORKFLOW_OPTIONS = ['name', 'input', 'runDeadline', 'cyclone'] as const;
 
 /** Checks the module's `defaults`, each option by itself. */
@@ -72,6 +75,20 @@ export function checkWorkflow(problems: CycloneError[], workflow: DiscoveredWork
     { suffix: ` of ${where}` },
   );
   return problems.length === before;
+}
+
+/** Checks a listener: one that names no event that there is would never hear anything. */
+export function checkListener(problems: CycloneError[], { types }: ListenerMetadata, where: string): boolean {
+  const unknown = types.filter((type) => !EVENT_TYPES.has(type));
+  if (types.length > 0 && unknown.length === 0) return true;
+  const problem = unknown.length > 0 ? `names ${unknown.map((type) => JSON.stringify(type)).join(', ')}` : 'names none';
+  problems.push(
+    new InvalidOptionError(
+      `types of @OnStepEvent() on ${where}`,
+      `${problem}. Events are ${[...EVENT_TYPES].join(', ')}.`,
+    ),
+  );
+  return false;
 }
 
 /** Refuses a provider that has no instance of its own outside of a request. */

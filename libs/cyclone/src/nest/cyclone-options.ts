@@ -1,5 +1,5 @@
 import type { DataSource } from 'typeorm';
-import type { CycloneEvent } from '../model/events.js';
+import type { StepEvent } from '../model/events.js';
 import type { HandlerDefaults } from '../model/options.js';
 import type { PayloadCodec } from '../model/payload-codec.js';
 import type { PlanLimits } from '../graph/plan-context.js';
@@ -33,8 +33,11 @@ export interface CycloneOptions {
   readonly preparedStatements?: boolean;
   /** Whether the worker hears of work by LISTEN, on a connection of its own; false: by polling alone. @default true */
   readonly listen?: boolean;
-  /** Hears each event of this process, after its commit (R33). What it throws or rejects with is logged; nobody waits for it. */
-  onStepEvent?(event: CycloneEvent): unknown;
+  /**
+   * Hears what this process does to steps, each event after its commit (R33); for events of runs, and for some types only, there is
+   * `@OnStepEvent()`. What it throws or rejects with is logged; nobody waits for it.
+   */
+  readonly onStepEvent?: (event: StepEvent) => unknown;
 }
 
 /** Makes the options, for `forRootAsync({ useClass })` and `useExisting`. */
@@ -55,5 +58,5 @@ export interface ResolvedCycloneOptions {
   readonly codec: PayloadCodec | undefined;
   readonly preparedStatements: boolean;
   readonly listen: boolean;
-  readonly onStepEvent: ((event: CycloneEvent) => unknown) | undefined;
+  readonly onStepEvent: ((event: StepEvent) => unknown) | undefined;
 }

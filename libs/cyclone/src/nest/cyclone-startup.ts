@@ -1,6 +1,7 @@
 import type { OnModuleInit } from '@nestjs/common';
 import { CycloneError } from '../model/errors/cyclone-error.js';
 import { InvalidOptionError, SchemaVersionError } from '../model/errors/setup-errors.js';
+import { STEP_EVENT_TYPES, type StepEvent } from '../model/events.js';
 import type { Engine } from '../store/engine.js';
 import { migrate } from '../store/migrator.js';
 import { checkServer, dataSourceProblem } from '../store/server-check.js';
@@ -58,7 +59,10 @@ export class CycloneStartup implements OnModuleInit {
     if (!problems.some(isAboutDataSource)) await this.checkDatabase(problems);
     const error = startupError(problems);
     if (error) throw error;
-    if (options.onStepEvent) subscriptions.connectFunction('onStepEvent', options.onStepEvent);
+    const { onStepEvent } = options;
+    if (onStepEvent) {
+      subscriptions.connectFunction('onStepEvent', (event) => onStepEvent(event as StepEvent), STEP_EVENT_TYPES);
+    }
     subscriptions.connect(discovery.listeners);
     for (const warning of discovery.warnings) this.parts.logger.warn(warning);
   }

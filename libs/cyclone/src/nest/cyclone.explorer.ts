@@ -11,7 +11,7 @@ import {
   type HandlerMetadata,
 } from '../graph/metadata.js';
 import type { WorkflowDefinition } from '../graph/workflow.js';
-import { checkHandler, checkWorkflow, scopeProblem } from './check-handler.js';
+import { checkHandler, checkListener, checkWorkflow, scopeProblem } from './check-handler.js';
 import type { CycloneNames } from './cyclone-names.js';
 import type {
   DiscoveredHandler,
@@ -111,6 +111,7 @@ export class CycloneExplorer {
         const method = methodOf(host, prototype, key);
         if (keys.has(key) || !this.owns(metadata.cyclone, method.where, found)) continue;
         keys.add(key);
+        if (!checkListener(found.problems, metadata, method.where)) continue;
         if (!host.instance) found.problems.push(scopeProblem('@OnStepEvent()', method.where));
         else if (typeof (host.instance as Methods)[key] === 'function') found.listeners.push({ ...method, metadata });
       }

@@ -25,12 +25,12 @@ export class EventSubscriptions {
     }
   }
 
-  /** @param types of the events that it wants; undefined: all */
-  connectFunction(where: string, listener: (event: CycloneEvent) => unknown, types?: readonly string[]): void {
-    const wanted = types && new Set(types);
+  /** @param types of the events that it wants */
+  connectFunction(where: string, listener: (event: CycloneEvent) => unknown, types: readonly string[]): void {
+    const wanted = new Set(types);
     const problem = (error: unknown): void => this.onProblem(`The event listener ${where} failed`, error);
     this.events.subscribe((event) => {
-      if (wanted && !wanted.has(event.type)) return;
+      if (!wanted.has(event.type)) return;
       try {
         const answer = listener(event);
         if (isThenable(answer)) answer.then(undefined, problem);

@@ -6,8 +6,8 @@ const LISTENER_KEY = 'cyclone:on-step-event';
 
 /** What `@OnStepEvent()` says about a method. */
 export interface ListenerMetadata {
-  /** The types of events that it wants; undefined: all. */
-  readonly types: readonly string[] | undefined;
+  /** The types of events that it wants. */
+  readonly types: readonly string[];
   readonly cyclone: string | undefined;
 }
 

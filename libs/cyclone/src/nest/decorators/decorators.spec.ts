@@ -2,6 +2,7 @@ import { Injectable, Scope } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import { getHandlerMetadata, getWorkflowMetadata } from '../../graph/metadata.js';
 import type { WorkflowBuilder } from '../../graph/builder.js';
+import { OnStepEvent } from './on-step-event.decorator.js';
 import { Step } from './step.decorator.js';
 import { Workflow } from './workflow.decorator.js';
 
@@ -75,5 +76,14 @@ describe('@Step()', () => {
       return Handlers;
     };
     expect(declare).toThrow('@Step() on Handlers.charge must stand on a method of instances');
+  });
+});
+
+describe('@OnStepEvent()', () => {
+  it('refuses types in place of options, of which it would hear the first only (F34)', () => {
+    const listen = OnStepEvent('reclaimed', 'discarded' as never);
+    expect(() => listen({}, 'hear', {})).toThrow(
+      "hear takes one type or one list of types: @OnStepEvent(['discarded',",
+    );
   });
 });

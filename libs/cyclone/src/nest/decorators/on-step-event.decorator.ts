@@ -1,4 +1,13 @@
-import type { CycloneEvent, RunEvent, RunEventType, StepEvent, StepEventType } from '../../model/events.js';
+import { InvalidOptionError } from '../../model/errors/setup-errors.js';
+import {
+  STEP_EVENT_TYPES,
+  type CycloneEvent,
+  type RunEvent,
+  type RunEventType,
+  type StepEvent,
+  type StepEventType,
+} from '../../model/events.js';
+import { className } from '../../graph/metadata.js';
 import { setListenerMetadata } from '../listener-metadata.js';
 
 /** The event that a type names. */
@@ -8,30 +17,33 @@ export type EventOfType<T extends CycloneEvent['type']> = T extends StepEventTyp
     ? RunEvent & { readonly type: T }
     : never;
 
-/** A method type, because parameters of methods may be narrower: who listens to all events may care for those of steps only. */
-type Listener<E> = { listen(event: E): unknown }['listen'];
-
 export interface OnStepEventOptions {
   /** The `name` of the CycloneModule whose events are meant. @default the unnamed one */
   readonly cyclone?: string;
 }
 
 /**
- * Lets a method of a provider hear what this process does to steps and runs: each event after its commit, at most once (R33).
+ * Lets a method of a provider hear what this process does to steps: each event after its commit, at most once (R33). Events of runs come
+ * to who names them: `@OnStepEvent('run_failed')`, or all of them with `@OnStepEvent(RUN_EVENT_TYPES)`.
  * What the method throws or rejects with is logged; nobody waits for it.
- * @param types the type or types of events. @default all, those of runs included
+ * @param types the type, or a list of types. @default every type of step event, and no run event
+ * @throws InvalidOptionError when more types follow in place of the options
  */
-export function OnStepEvent<T extends CycloneEvent['type'] = CycloneEvent['type']>(
+export function OnStepEvent<T extends CycloneEvent['type'] = StepEventType>(
   types?: T | readonly T[],
   options: OnStepEventOptions = {},
 ) {
-  return <M extends Listener<EventOfType<T>>>(
+  return <M extends (event: EventOfType<T>) => unknown>(
     prototype: object,
     key: string | symbol,
     _descriptor: TypedPropertyDescriptor<M>,
-  ): void =>
-    setListenerMetadata(prototype, key, {
-      types: types === undefined ? undefined : [types].flat(),
-      cyclone: options.cyclone,
-    });
+  ): void => {
+    if (typeof options !== 'object' || options === null) {
+      throw new InvalidOptionError(
+        `@OnStepEvent() on ${className(prototype)}.${String(key)}`,
+        `takes one type or one list of types: @OnStepEvent(['discarded', 'timed_out']).`,
+      );
+    }
+    setListenerMetadata(prototype, key, { types: [types ?? STEP_EVENT_TYPES].flat(), cyclone: options.cyclone });
+  };
 }
