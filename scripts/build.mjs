@@ -1,18 +1,18 @@
-// Puts the migrations into the library's dist folder, then compiles the library, the command and the sample application.
+// Makes modules of the migrations and of the package's version, then compiles the library, the command and the sample application.
 // Arguments go to tsc: `npm run build -- --watch`.
 import { spawnSync } from 'node:child_process';
-import { chmodSync, cpSync, existsSync, readdirSync, rmSync } from 'node:fs';
+import { chmodSync, existsSync, readdirSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { migrationTexts, packageVersion, writeChanged } from './generated-modules.mjs';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const library = join(root, 'libs/cyclone');
 const dist = join(library, 'dist');
-const migrations = join(root, 'migrations');
 
-const sql = filesOf(migrations).filter((file) => file.endsWith('.sql'));
-for (const file of sql) cpSync(join(migrations, file), join(dist, 'migrations', file), { preserveTimestamps: true });
+writeChanged(join(library, 'src/store/migration-texts.ts'), migrationTexts(join(root, 'migrations')));
+writeChanged(join(library, 'src/model/package-version.ts'), packageVersion(join(library, 'package.json')));
 
 // What lost its source since the last build must not stay importable, and must not be published.
 for (const file of filesOf(dist)) if (!hasSource(file)) rmSync(join(dist, file));
@@ -36,7 +36,6 @@ function filesOf(folder) {
 /** @param {string} file path in the library's dist folder */
 function hasSource(file) {
   if (file.endsWith('.tsbuildinfo')) return true;
-  if (file.startsWith(`migrations${sep}`)) return sql.includes(file.slice(`migrations${sep}`.length));
   const source = file.replace(/(\.d\.ts|\.js)(\.map)?$/, '.ts');
   return existsSync(file.startsWith(`cli${sep}`) ? join(library, source) : join(library, 'src', source));
 }

@@ -9,8 +9,7 @@ import { migrate, migrationStatus } from '#cyclone/store/migrator.js';
 import { createDatabase, openDataSource, type TestDatabase } from '../support/postgres.js';
 import { ROOT } from '../structure/source-files.js';
 
-/** What the build took along. */
-const SHIPPED = join(ROOT, 'libs/cyclone/dist/migrations');
+const SHIPPED = join(ROOT, 'migrations');
 const FUNCTIONS = readdirSync(join(SHIPPED, 'functions')).map((file) => file.replace('.sql', ''));
 const FILES = readdirSync(SHIPPED)
   .filter((file) => file.endsWith('.sql'))

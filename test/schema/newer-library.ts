@@ -2,6 +2,7 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync }
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { SCHEMA_VERSION } from '#cyclone/store/migration-files.js';
+import { migrationTexts } from '../../scripts/generated-modules.mjs';
 import { ROOT } from '../structure/source-files.js';
 
 const PACKAGE = join(ROOT, 'libs/cyclone');
@@ -32,18 +33,21 @@ export function newerLibrary(migrations: readonly NextMigration[]): Library & { 
   cpSync(join(PACKAGE, 'package.json'), join(folder, 'package.json'));
   symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'), 'junction');
 
+  const texts = join(folder, 'migrations');
+  cpSync(join(ROOT, 'migrations'), texts, { recursive: true });
   let version = SCHEMA_VERSION;
   for (const { compatibleFrom, sql } of migrations) {
     version++;
     const note = `insert into cyclone_schema_version (version, name, compatible_from) values (${version}, 'next', ${compatibleFrom});`;
-    writeFileSync(join(folder, `dist/migrations/000${version}_next.sql`), `${sql};\n${note}\n`);
+    writeFileSync(join(texts, `000${version}_next.sql`), `${sql};\n${note}\n`);
   }
+  change(join(texts, 'functions/cyclone_flush.sql'), '$$;', '-- as the newer release has it\n$$;');
+  writeFileSync(join(folder, 'dist/store/migration-texts.js'), migrationTexts(texts));
   change(
     join(folder, 'dist/store/migration-files.js'),
     `SCHEMA_VERSION = ${SCHEMA_VERSION}`,
     `SCHEMA_VERSION = ${version}`,
   );
-  change(join(folder, 'dist/migrations/functions/cyclone_flush.sql'), '$$;', '-- as the newer release has it\n$$;');
   return { ...libraryIn(folder), remove: () => rmSync(folder, { recursive: true, force: true }) };
 }
 

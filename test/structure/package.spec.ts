@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as internal from '#cyclone/index.js';
 import * as published from 'nestjs-cyclone';
-import { ROOT } from './source-files.js';
+import { ROOT, sourceFiles } from './source-files.js';
 
 const FOLDER = join(ROOT, 'libs/cyclone');
 
@@ -32,12 +32,21 @@ describe('the published package', () => {
     expect(files).toEqual(expect.arrayContaining(named));
   });
 
-  it('contains every migration, so that an application needs nothing but the package', () => {
-    const sql = readdirSync(join(ROOT, 'migrations'), { recursive: true, encoding: 'utf8' })
-      .filter((file) => file.endsWith('.sql'))
-      .map((file) => `dist/migrations/${file}`);
-    expect(sql.length).toBeGreaterThan(0);
-    expect(files.filter((file) => file.startsWith('dist/migrations/')).toSorted()).toEqual(sql.toSorted());
+  it('contains every migration in a module, so that an application needs nothing but the package', async () => {
+    expect(files).toContain('dist/store/migration-texts.js');
+    const texts = await import('#cyclone/store/migration-texts.js');
+    const shipped = { '': texts.MIGRATION_TEXTS, functions: texts.FUNCTION_TEXTS };
+    for (const [folder, listed] of Object.entries(shipped)) {
+      const there = join(ROOT, 'migrations', folder);
+      const names = readdirSync(there).filter((file) => file.endsWith('.sql'));
+      expect(listed.map(({ name }) => `${name}.sql`)).toEqual(names.toSorted());
+      for (const { name, sql } of listed) expect(sql).toBe(readFileSync(join(there, `${name}.sql`), 'utf8'));
+    }
+  });
+
+  it('reads no file at run time, because a bundle has none beside it (F4)', () => {
+    const readers = sourceFiles('libs/cyclone/src').filter(({ text }) => /'(node:)?fs(\/promises)?'/.test(text));
+    expect(readers.map(({ path }) => path)).toEqual([]);
   });
 
   it('contains the license, and neither specs nor what only the build reads', () => {

@@ -1,5 +1,5 @@
-import { readFileSync } from 'node:fs';
 import { Command, CommanderError, Option } from 'commander';
+import { PACKAGE_VERSION } from '#cyclone/model/package-version.js';
 import { ExitCode, FORMATS } from './command-line.js';
 import { Shell } from './shell.js';
 import { addChanges } from './commands/change.js';
@@ -32,7 +32,7 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
 function programOf(shell: Shell): Command {
   const program = new Command('cyclone')
     .description('Operates the durable runs of an application: looks at them, stops them, mends them.')
-    .version(version())
+    .version(PACKAGE_VERSION)
     .option(
       '--database-url <url>',
       'postgres://user:password@host:port/database (default: the environment variable DATABASE_URL)',
@@ -56,9 +56,4 @@ function programOf(shell: Shell): Command {
   addObservation(program, shell);
   addMigrate(program, shell);
   return program;
-}
-
-function version(): string {
-  const manifest = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
-  return (JSON.parse(manifest) as { version: string }).version;
 }

@@ -1,5 +1,6 @@
 import { InvalidOptionError } from '../model/errors/setup-errors.js';
 import { DEFAULT_QUEUE } from '../model/options.js';
+import { PACKAGE_VERSION } from '../model/package-version.js';
 import type { Engine } from '../store/engine.js';
 import { resolveRetention } from '../worker/retention-options.js';
 import { resolveWorkerOptions, type ResolvedWorkerOptions, type WorkerOptions } from '../worker/worker-options.js';
@@ -13,7 +14,6 @@ import type { DiscoveredHandler } from './discovery.js';
 import type { EventSubscriptions } from './event-subscriptions.js';
 import type { HandlerEnhancers } from './handler-enhancers.js';
 import { toRegisteredHandler } from './handler-invoker.js';
-import { packageVersion } from './package-version.js';
 import { startupError } from './startup.error.js';
 
 export interface WorkerPoolParts {
@@ -128,7 +128,7 @@ export class WorkerPool {
     const resolved = resolveWorkerOptions(worker, queues, {
       listen: options.listen,
       timers,
-      version: packageVersion(),
+      version: PACKAGE_VERSION,
       ...(options.retention === undefined ? {} : { retention: resolveRetention(options.retention) }),
       ...(options.limits.maxPayloadBytes === undefined ? {} : { maxPayloadBytes: options.limits.maxPayloadBytes }),
     });

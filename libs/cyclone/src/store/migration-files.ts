@@ -1,7 +1,5 @@
 import { createHash } from 'node:crypto';
-import { readdirSync, readFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { FUNCTION_TEXTS, MIGRATION_TEXTS } from './migration-texts.js';
 
 /** The schema version that this library was made for: the number of its last migration. */
 export const SCHEMA_VERSION = 3;
@@ -24,25 +22,13 @@ export interface ShippedMigrations {
   readonly functionsChecksum: string;
 }
 
-/** The build puts the repository's `migrations/` beside the folder of this module. */
-const FOLDER = join(dirname(fileURLToPath(import.meta.url)), '../migrations');
-
-/** Reads the migrations that the package ships; at once, because TypeORM wants to know their names before it does anything. */
-export function readMigrations(): ShippedMigrations {
-  const functions = readSql(join(FOLDER, 'functions'));
+/** The migrations of this library, at once: TypeORM wants to know their names before it does anything. */
+export function shippedMigrations(): ShippedMigrations {
   return {
-    files: readSql(FOLDER).map(({ name, sql }) => ({ version: Number.parseInt(name, 10), name, sql })),
-    functions,
-    functionsChecksum: checksum(functions.map(({ name, sql }) => `${name}\n${sql}`)),
+    files: MIGRATION_TEXTS.map(({ name, sql }) => ({ version: Number.parseInt(name, 10), name, sql })),
+    functions: FUNCTION_TEXTS,
+    functionsChecksum: checksum(FUNCTION_TEXTS.map(({ name, sql }) => `${name}\n${sql}`)),
   };
-}
-
-function readSql(folder: string): { name: string; sql: string }[] {
-  const files = readdirSync(folder).filter((name) => name.endsWith('.sql'));
-  return files.toSorted().map((file) => ({
-    name: file.slice(0, -'.sql'.length),
-    sql: readFileSync(join(folder, file), 'utf8').replaceAll('\r\n', '\n'),
-  }));
 }
 
 function checksum(texts: readonly string[]): string {

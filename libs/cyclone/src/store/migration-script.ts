@@ -1,6 +1,6 @@
 import { checkSchemaName, quoteIdentifier } from './identifier.js';
 import { literal } from './literal.js';
-import { readMigrations, SCHEMA_VERSION, type MigrationFile, type ShippedMigrations } from './migration-files.js';
+import { shippedMigrations, SCHEMA_VERSION, type MigrationFile, type ShippedMigrations } from './migration-files.js';
 
 /**
  * Everything that `migrate` does, as a script for psql: for databases that only an administrator may change. Like `migrate` it applies
@@ -11,7 +11,7 @@ import { readMigrations, SCHEMA_VERSION, type MigrationFile, type ShippedMigrati
  */
 export function migrationSql(schema = 'public', { from = 0 }: { readonly from?: number } = {}): string {
   checkSchemaName(schema);
-  const shipped = readMigrations();
+  const shipped = shippedMigrations();
   return [
     'begin isolation level read committed read write;',
     SETTINGS_SQL,

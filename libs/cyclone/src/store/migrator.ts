@@ -1,7 +1,7 @@
 import type { DataSource } from 'typeorm';
 import { CycloneError, InvalidOptionError, SchemaVersionError } from '../model/errors/index.js';
 import { checkSchemaName, quoteIdentifier } from './identifier.js';
-import { readMigrations, SCHEMA_VERSION, type ShippedMigrations } from './migration-files.js';
+import { shippedMigrations, SCHEMA_VERSION, type ShippedMigrations } from './migration-files.js';
 import { functionStatements, lockName, searchPath, SETTINGS_SQL } from './migration-script.js';
 import { destroyClient, rawClientOf, type RawClient } from './raw-client.js';
 import { readSchemaStatus, schemaProblem, type Query, type SchemaStatus } from './schema-status.js';
@@ -55,7 +55,7 @@ export async function migrate(
   { schema = 'public', log = () => undefined }: MigrateOptions = {},
 ): Promise<MigrationResult> {
   checkSchemaName(schema);
-  const shipped = readMigrations();
+  const shipped = shippedMigrations();
   return withQuery(target, async (query) => {
     // READ COMMITTED, whatever the default is: what another process has done is looked up after the lock is ours.
     await query('begin isolation level read committed read write');
@@ -76,7 +76,7 @@ export async function migrationStatus(
   { schema = 'public' }: Pick<MigrateOptions, 'schema'> = {},
 ): Promise<MigrationStatus> {
   checkSchemaName(schema);
-  const shipped = readMigrations();
+  const shipped = shippedMigrations();
   const status = await withQuery(target, (query) => readSchemaStatus(query, schema));
   return {
     ...status,

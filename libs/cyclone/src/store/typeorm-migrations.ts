@@ -1,7 +1,7 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 import { IrreversibleMigrationError, UnsafeIsolationError } from '../model/errors/index.js';
 import { checkSchemaName } from './identifier.js';
-import { readMigrations } from './migration-files.js';
+import { shippedMigrations } from './migration-files.js';
 import { CHANGED_SETTINGS } from './migration-script.js';
 import { migrateLocked, type MigrationClient } from './migrator.js';
 import { rawClientOf } from './raw-client.js';
@@ -34,7 +34,7 @@ export function cycloneMigrations({
   schema = 'public',
 }: CycloneMigrationsOptions = {}): (new () => MigrationInterface)[] {
   checkSchemaName(schema);
-  const { files, functionsChecksum } = readMigrations();
+  const { files, functionsChecksum } = shippedMigrations();
   const place = schema === 'public' ? '' : `_${schema}_`;
   return [
     ...files.map(({ version, name }) =>
@@ -84,7 +84,7 @@ async function migrateInside(queryRunner: QueryRunner, schema: string): Promise<
     [CHANGED_SETTINGS],
   );
   if (found?.isolation !== 'read committed') throw new UnsafeIsolationError(String(found?.isolation));
-  await migrateLocked(query, readMigrations(), schema, () => undefined);
+  await migrateLocked(query, shippedMigrations(), schema, () => undefined);
   // The transaction may go on with migrations of the application.
   await query('select set_config(name, value, true) from unnest($1::text[], $2::text[]) s(name, value)', [
     CHANGED_SETTINGS,

@@ -1,7 +1,7 @@
 import { Cursors } from '../../client/operator-cursor.js';
+import { PACKAGE_VERSION } from '../../model/package-version.js';
 import { queryOf } from '../../store/doctor/finding.js';
 import { readSchemaStatus } from '../../store/schema-status.js';
-import { packageVersion } from '../../nest/package-version.js';
 import { pageOf } from '../answers/run.js';
 import { deepSnake, snake } from '../json.js';
 import { openApi } from '../open-api.js';
@@ -42,7 +42,7 @@ export const overviewRoutes = (all: () => readonly AnyRoute[]): AnyRoute[] => [
         now: await service.store.now(session),
       }));
       return {
-        version: packageVersion(),
+        version: PACKAGE_VERSION,
         schema,
         schema_version: status.version,
         required_schema_version: status.required,

@@ -1,6 +1,6 @@
 import { listed } from '../../model/listed.js';
 import { quoteIdentifier } from '../identifier.js';
-import { readMigrations } from '../migration-files.js';
+import { shippedMigrations } from '../migration-files.js';
 import { readSchemaStatus, schemaProblem } from '../schema-status.js';
 import { EXPECTED_INDEXES, EXPECTED_TABLES } from './expected-schema.js';
 import { ok, type Check, type Finding } from './finding.js';
@@ -64,7 +64,7 @@ export const checkTables: Check = async ({ query, schema }) => {
 
 /** Are the functions those of this library, letter by letter? */
 export const checkFunctions: Check = async ({ query, schema }) => {
-  const shipped = readMigrations();
+  const shipped = shippedMigrations();
   const status = await readSchemaStatus(query, schema);
   if (status.functionsChecksum !== shipped.functionsChecksum) {
     return [
