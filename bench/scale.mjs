@@ -162,7 +162,7 @@ async function measurePurge({ schema, operations }) {
     let done = [];
     while (state.going) {
       await worker.query(
-        `select cyclone_submit(array_fill('live'::text, '{50}'), array_fill(null::text, '{50}'), array_fill(null::jsonb, '{50}'),
+        `select cyclone_submit(null, array_fill('live'::text, '{50}'), array_fill(null::text, '{50}'), array_fill(null::jsonb, '{50}'),
            array_fill(null::bigint, '{50}'), array_fill(null::timestamptz, '{50}'), array_fill(null::bigint, '{50}'), array(select generate_series(1, 50)),
            array_fill('a'::text, '{50}'), array_fill('step'::text, '{50}'), array_fill('work'::text, '{50}'), array_fill('live'::text, '{50}'),
            array_fill(0, '{50}'), array_fill('1'::jsonb, '{50}'), array_fill(null::jsonb, '{50}'), array_fill(0, '{50}'), array_fill(0, '{50}'),
@@ -171,7 +171,7 @@ async function measurePurge({ schema, operations }) {
       const started = performance.now();
       const { rows } = await worker.query({
         name: 'flush',
-        text: `select event, run_id, node, generation from cyclone_flush('me', 30000, $1, $2, $3, $4, '{live}', '{50}', '{null}', '{work}', 4194304, false)`,
+        text: `select event, run_id, node, generation from cyclone_flush('me', 30000, $1, $2, $3, $4, '{live}', '{50}', '{work}', 4194304)`,
         values: [
           done.map((r) => r.run_id),
           done.map((r) => r.node),

@@ -21,6 +21,7 @@ create table cyclone_runs (
   result_node          text collate "C",
   once_key             text collate "C",
   once_hash            text collate "C",             -- tells a submitOnce that repeats a key with another input
+  once_token           uuid,                         -- of the submitOnce that made the run: one whose answer was lost knows by it that it did
   parent_run_id        bigint,
   parent_node          text collate "C",
   tags                 jsonb,
@@ -85,6 +86,9 @@ create table cyclone_steps (
   parent_node       text collate "C",                -- of an item task: its fan-out node
   item_index        int,
   concurrency       int,                             -- of a fan-out node
+  progress          real,                            -- 0 to 1, as the handler said it last
+  progress_note     text,
+  progress_generation int,                           -- of the lease that said so: another execution begins at nothing
   primary key (run_id, node),
   constraint cyclone_steps_node_type_known check (node_type in ('step', 'action', 'fan_out', 'item', 'timer', 'signal', 'child')),
   constraint cyclone_steps_state_known check (state in ('pending', 'available', 'running', 'waiting_timer', 'waiting_signal', 'waiting_child',
@@ -98,6 +102,8 @@ create index cyclone_steps_claim on cyclone_steps (queue, kind, priority, schedu
 create index cyclone_steps_running on cyclone_steps (run_id) where state = 'running';
 create index cyclone_steps_parked on cyclone_steps (kind) where state in ('pending', 'waiting_timer', 'waiting_signal', 'waiting_child', 'paused');
 create index cyclone_steps_discarded on cyclone_steps (kind, finished_at) where state = 'discarded';
+-- Dead letters by cause. Only a discard pays for it, and its columns are null on the happy path.
+create index cyclone_steps_dead_letters on cyclone_steps (kind, error_kind, error_fingerprint, finished_at, run_id) where state = 'discarded';
 
 create table cyclone_deps (
   run_id     bigint not null,
@@ -134,5 +140,33 @@ create table cyclone_workers (
   last_seen_at timestamptz not null,
   draining     boolean not null default false
 ) with (fillfactor = 50);
+
+-- What operators did: written in the transaction that did it.
+create table cyclone_audit (
+  id       bigint generated always as identity primary key,
+  at       timestamptz not null,
+  actor    text not null,
+  action   text collate "C" not null,
+  run_id   bigint,                                   -- null: the action was not about one run
+  node     text collate "C",
+  reason   text,
+  affected bigint not null,                          -- steps of the run, or runs when run_id is null
+  detail   jsonb
+);
+create index cyclone_audit_run on cyclone_audit (run_id, id) where run_id is not null;
+
+-- Where the check for stranded runs stands, and when rounds of housekeeping began. No index on runs may contain their state, so what
+-- looks at all of them goes round in small pieces. The row is also the lock of its walk.
+create table cyclone_marks (
+  name  text collate "C" primary key,
+  value bigint not null                              -- the last run id that was looked at; or when the round began, in epoch milliseconds
+);
+insert into cyclone_marks (name, value) values ('stranded', 0);
+
+-- Stranded runs that the check has come across, so that its count is right between two of its rounds.
+create table cyclone_stranded_runs (
+  run_id   bigint primary key,
+  found_at timestamptz not null
+);
 
 insert into cyclone_schema_version (version, name, compatible_from) values (1, 'tables', 1);

@@ -12,7 +12,9 @@ create view cyclone_v_steps as
          lease_owner, lease_expiry, lease_generation,
          coalesce(state = 'running' and lease_expiry < clock_timestamp(), false) as lease_expired,
          started_at, finished_at, error, error_kind, error_fingerprint, panic_stack, contained, wake_at, wait_ms,
-         parent_node, item_index, concurrency
+         parent_node, item_index, concurrency,
+         case when progress_generation = lease_generation then progress end as progress,
+         case when progress_generation = lease_generation then progress_note end as progress_note
   from cyclone_steps;
 
 create view cyclone_v_kinds as

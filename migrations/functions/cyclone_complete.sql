@@ -6,7 +6,7 @@
 -- Raising is right here and only here: the transaction is the engine's own, and to abort it is the point (docs/decisions).
 -- After the run's lock is taken nothing waits for a row of the application (C6); deferred constraints were checked before.
 create or replace function cyclone_complete(
-  p_lease text, p_owner text, p_run bigint, p_node text, p_generation int, p_output jsonb, p_report boolean
+  p_lease text, p_owner text, p_run bigint, p_node text, p_generation int, p_output jsonb
 ) returns table (
   event text, run_id bigint, node text, kind text, queue text, attempt int, generation int,
   node_type text, max_attempts int, timeout_ms bigint, input jsonb, info jsonb
@@ -26,7 +26,7 @@ begin
   perform 1 from cyclone_runs r where r.id = p_run for no key update;
   for v_event in
     select * from cyclone_flush(p_owner, 0, array[p_run], array[p_node], array[p_generation], array[p_output],
-      '{}', '{}', '{}', '{}', 0, p_report)
+      '{}', '{}', '{}', 0)
   loop
     if v_event.event in ('lease_lost', 'busy') then
       raise exception 'the lease of step % of run % is no longer held', p_node, p_run using errcode = 'CY001';

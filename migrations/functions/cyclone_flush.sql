@@ -2,14 +2,13 @@
 -- for the free slots. One round trip, one commit, and it never waits for another transaction (C2):
 --   busy        the run is locked by somebody else: the step joins the next flush
 --   lease_lost  the step is no longer ours (R12): the result is dropped
---   promoted    a dependent became available or began to wait (only when p_report)
+--   promoted, waiting  a dependent became available or began to wait
 --   claimed     a step to execute, with all that the worker needs
 --   run_*       the run has ended
--- p_since is not used: a signature stays as it is (C15).
 create or replace function cyclone_flush(
   p_owner text, p_lease_ms bigint,
   p_runs bigint[], p_nodes text[], p_generations int[], p_outputs jsonb[],
-  p_queues text[], p_slots int[], p_since timestamptz[], p_kinds text[], p_max_bytes bigint, p_report boolean
+  p_queues text[], p_slots int[], p_kinds text[], p_max_bytes bigint
 ) returns table (
   event text, run_id bigint, node text, kind text, queue text, attempt int, generation int,
   node_type text, max_attempts int, timeout_ms bigint, input jsonb, info jsonb
@@ -45,7 +44,6 @@ declare
   v_heads        jsonb;
   v_begun        timestamptz;
   v_entries      bigint;
-  v_claimed      int;
   v_free         boolean := 0 < any(p_slots);
 begin
   if cardinality(p_runs) > 0 then
@@ -110,8 +108,6 @@ begin
     loop
       if v_event.event = 'claimed' then
         v_slots[array_position(p_queues, v_event.queue)] := v_slots[array_position(p_queues, v_event.queue)] - 1;
-      elsif v_event.event = 'promoted' and not p_report then
-        continue;
       end if;
       event := v_event.event; run_id := v_event.run_id; node := v_event.node; kind := v_event.kind; queue := v_event.queue;
       attempt := v_event.attempt; generation := v_event.generation; node_type := v_event.node_type;
@@ -125,16 +121,8 @@ begin
     return query
       select 'claimed', c.run_id, c.node, c.kind, c.queue, c.attempt, c.generation, c.node_type, c.max_attempts, c.timeout_ms, c.input,
              c.info
-        from cyclone_claim(v_now, p_owner, p_lease_ms, p_queues, v_slots, p_max_bytes, v_runs, v_nodes, v_queues, v_places) c;
-    get diagnostics v_claimed = row_count;
-    -- Fewer than there are places for, of more candidates than that: another worker is claiming them.
-    if v_claimed < (select sum(greatest(s.n, 0)) from unnest(v_slots) s(n))
-       and cardinality(v_runs) >= 2 * (select min(s.n) from unnest(p_slots) s(n) where s.n > 0) then
-      return query
-        select 'claimed', c.run_id, c.node, c.kind, c.queue, c.attempt, c.generation, c.node_type, c.max_attempts, c.timeout_ms, c.input,
-               c.info
-          from cyclone_claim_further(v_now, p_owner, p_lease_ms, p_queues, p_slots, v_slots, p_kinds, p_max_bytes, v_runs, v_nodes, v_queues, v_heads) c;
-    end if;
+        from cyclone_claim(v_now, p_owner, p_lease_ms, p_queues, p_slots, v_slots, p_kinds, p_max_bytes, v_runs, v_nodes, v_queues, v_places,
+                           v_heads) c;
   end if;
 end
 $$;

@@ -99,7 +99,7 @@ describe('what is shown', () => {
   it('says how far a running step has come (R18)', async () => {
     const run = await db.submit({ a: [] });
     const { node, generation } = await db.claimOne();
-    await db.call('cyclone_heartbeat_progress', 'me', 30_000, [run], [node], [generation], [0.427], ['page 3\nof 7']);
+    await db.call('cyclone_heartbeat', 'me', 30_000, [run], [node], [generation], [0.427], ['page 3\nof 7']);
     expect((await call(['steps', run])).stdout).toMatch(/ running \(42 %, page 3\\nof 7\) /);
     expect(await json(['steps', run])).toMatchObject([{ progress: 0.427, progress_note: 'page 3\nof 7' }]);
     await db.flush([{ run_id: run, node, generation }]);

@@ -129,6 +129,58 @@ describe('a connection that breaks', () => {
     expect(submits()).toHaveLength(2);
   });
 
+  /** Lets the server execute every second call of a name, from the first on, and its answer be lost. */
+  function loseAnswers(name: string): () => number {
+    let calls = 0;
+    t.observer = (call, phase, client) => {
+      if (call !== name || phase !== 'after' || calls++ % 2 !== 0) return;
+      (client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy();
+      throw new Error('the connection was cut before the answer came');
+    };
+    return () => calls;
+  }
+
+  it('after the server has made the runs of submitOnce does not hide from their makers that they did, 500 of 500 (F46)', async () => {
+    const calls = loseAnswers('submitOnce');
+    const stop = t.listen();
+    for (let round = 0; round < 50; round++) {
+      const runs = await Promise.all(
+        Array.from({ length: 10 }, (_, i) => t.client.submitOnce(EchoFlow, `cut ${round} ${i}`, i)),
+      );
+      expect(runs.map(({ created }) => created)).toEqual(runs.map(() => true));
+    }
+    stop();
+    expect(calls()).toBe(100);
+    t.observer = undefined;
+    const [{ n }] = await t.sql(`select count(*)::int as n from cyclone_runs where once_key like 'cut %'`);
+    expect(n).toBe(500);
+    expect(t.events.filter(({ type }) => type === 'submitted')).toHaveLength(500);
+    expect((await t.client.submitOnce(EchoFlow, 'cut 0 0', 0)).created).toBe(false);
+  });
+
+  it('after the server has made the run of a key that was held tells its maker too (F46)', async () => {
+    const runner = t.dataSource.createQueryRunner();
+    await runner.startTransaction();
+    await t.client.submitOnce(EchoFlow, 'held and cut', 1, { tx: runner });
+    const waiting = t.client.submitOnce(EchoFlow, 'held and cut', 1);
+    await until(() => submits().length >= 3); // of the transaction, in a batch, alone
+    loseAnswers('submitOnce');
+    await runner.rollbackTransaction();
+    await runner.release();
+    expect((await waiting).created).toBe(true);
+  });
+
+  it.each<[string, string, () => Promise<unknown>]>([
+    ['submit', 'submit', () => t.client.submit(EchoFlow, 'once')],
+    ['submitMany', 'submit', () => t.client.submitMany(EchoFlow, ['once'])],
+    ['enqueue', 'submit', () => t.client.enqueue(steps.charge, { amount: 1 })],
+  ])('after the server has made the run of a %s leaves exactly one (F46)', async (_, call, submit) => {
+    const before = await t.sql(`select id from cyclone_runs`);
+    loseAnswers(call);
+    await expect(submit()).rejects.toMatchObject({ code: 'CYCLONE_CONNECTION_LOST', outcome: 'unknown' });
+    expect(await t.sql(`select id from cyclone_runs`)).toHaveLength(before.length + 1);
+  });
+
   it('rejects a keyed submit that fails twice', async () => {
     breakCalls('submitOnce', 2);
     await expect(t.client.submitOnce(EchoFlow, 'lost twice', 1)).rejects.toMatchObject({ outcome: 'unknown' });

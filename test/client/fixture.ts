@@ -128,7 +128,6 @@ export class TestClient {
       })),
       kinds: [...new Set(claim.map(({ kind }) => kind as string))],
       maxBytes: 4_194_304,
-      report: true,
     };
     await this.engine.connections.use(async (session) => {
       let rows = await this.engine.store.flush(session, { ...request, completions: [] });

@@ -22,7 +22,6 @@ async function claim(): Promise<{ runId: string; node: string; generation: numbe
       queues: [{ queue: 'default', slots: 100 }],
       kinds: ['echo'],
       maxBytes: 4_194_304,
-      report: true,
     }),
   );
   return rows.filter(({ event }) => event === 'claimed');

@@ -37,7 +37,7 @@ async function begin(step: EngineEvent): Promise<Transaction> {
   const raw = new Session(session.client as unknown as RawClient, { preparedStatements: true });
   const lease = { runId: step.run_id, node: step.node, generation: step.generation };
   await completions.begin(raw, lease, false);
-  return { session, complete: () => completions.finish(raw, 'me', { ...lease, output: '1' }, true) };
+  return { session, complete: () => completions.finish(raw, 'me', { ...lease, output: '1' }) };
 }
 
 /**

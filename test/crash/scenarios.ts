@@ -213,7 +213,7 @@ async function claimedByGhost(slot: CrashSlot): Promise<string> {
     crashRun({ entry: { kind: 'ledger', queue: 'ghost' }, next: { kind: 'ledger', after: ['entry'] } }),
   );
   await slot.gate.rows(
-    `select * from cyclone_flush('ghost', 3600000, '{}', '{}', '{}', '{}', '{ghost}', '{1}', '{null}', '{ledger}', 1000, false)`,
+    `select * from cyclone_flush('ghost', 3600000, '{}', '{}', '{}', '{}', '{ghost}', '{1}', '{ledger}', 1000)`,
   );
   await slot.gate.rows(`update cyclone_steps set queue = 'default' where run_id = $1 and node = 'entry'`, [run]);
   return run;

@@ -72,13 +72,6 @@ describe('a flush', () => {
     expect(told(await db.flush(await db.claim()))).toEqual(['promoted c']);
   });
 
-  it('says promoted only when it is asked to', async () => {
-    await db.submit({ a: [], b: ['a'], t: { after: ['a'], type: 'timer', policy: { waitMs: 1 } } });
-    const [a] = await db.claim();
-    expect(told(await db.flush([a!], { report: false }))).toEqual(['waiting t']);
-    expect(told(await db.claim())).toEqual(['claimed b']);
-  });
-
   it.each([
     ['timer', 'waiting_timer'],
     ['signal', 'waiting_signal'],

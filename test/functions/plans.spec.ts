@@ -20,7 +20,7 @@ async function everything(session: EngineSession): Promise<void> {
   await session.heartbeat(null);
   const columns = [claimed.map((s) => s.run_id), claimed.map((s) => s.node), claimed.map((s) => s.generation)];
   const reports = [claimed.map(() => 0.5), claimed.map(() => 'half')];
-  await session.call('cyclone_heartbeat_progress', 'me', 30_000, ...columns, ...reports);
+  await session.call('cyclone_heartbeat', 'me', 30_000, ...columns, ...reports);
   await session.pause(run!);
   await session.flush(claimed.slice(0, 1), { queues: { default: 2 } });
   await session.resume(run!);

@@ -25,6 +25,23 @@ describe('cyclone_submit_once', () => {
     expect(await db.value('select count(*)::int from cyclone_runs')).toBe(2);
   });
 
+  it('finds the run of its own workflow when another one has the key too (F42)', async () => {
+    const [flow] = await db.submitOnce(['k']);
+    const [other] = await db.submitOnce(['k'], { a: [] }, { workflow: 'other', hashes: ['of the other'] });
+    expect(await db.submitOnce(['k'])).toEqual([{ ...flow, outcome: 'exists' }]);
+    const again = await db.submitOnce(['k'], { a: [] }, { workflow: 'other', hashes: ['of the other'] });
+    expect(again).toEqual([{ ...other, outcome: 'exists' }]);
+  });
+
+  it('says created again to a submit that comes again with its token, and to no other one (F46)', async () => {
+    const tokens = ['00000000-0000-4000-8000-000000000001', '00000000-0000-4000-8000-000000000002'];
+    const first = await db.submitOnce(['k', 'k'], { a: [] }, { tokens });
+    expect(outcomes(first)).toEqual(['created', 'exists']);
+    expect(await db.submitOnce(['k', 'k'], { a: [] }, { tokens })).toEqual(first);
+    expect(outcomes(await db.submitOnce(['k']))).toEqual(['exists']);
+    expect(await db.value('select count(*)::int from cyclone_steps')).toBe(1);
+  });
+
   it('tells whether the input is the same (R7)', async () => {
     await db.submitOnce(['k'], { a: [] }, { hashes: ['one'] });
     const [again] = await db.submitOnce(['k'], { a: [] }, { hashes: ['two'] });

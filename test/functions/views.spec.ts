@@ -110,7 +110,6 @@ describe('the views (R32)', () => {
     expect(versions).toMatchObject([
       { version: 1, name: 'tables', applied_at: expect.any(Date) },
       { version: 2, name: 'views' },
-      { version: 3, name: 'operations' },
     ]);
   });
 });

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import type { NodePolicy } from '#cyclone/graph/plan.js';
 import type { NewKeyedRun, NewRun } from '#cyclone/store/submit-store.js';
 
@@ -40,5 +41,5 @@ export function crashRun(nodes: Readonly<Record<string, CrashNode>>): NewRun {
 }
 
 export function keyed(run: NewRun, onceKey: string): NewKeyedRun {
-  return { ...run, onceKey, onceHash: 'the same' };
+  return { ...run, onceKey, onceHash: 'the same', onceToken: randomUUID() };
 }

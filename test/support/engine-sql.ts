@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { guardTriggerSql } from '#cyclone/store/guard-trigger.js';
 import { migrate } from '#cyclone/store/migrator.js';
@@ -60,7 +61,6 @@ export interface ClaimOptions {
   queues?: Record<string, number>;
   kinds?: string[];
   maxBytes?: number;
-  report?: boolean;
 }
 
 export interface SettleOptions {
@@ -118,6 +118,7 @@ export class EngineSession {
   async submitMany(graphs: TestGraph[], options: TestRunOptions = {}): Promise<string[]> {
     const rows = await this.call<{ run_index: number; run_id: string }>(
       'cyclone_submit',
+      null,
       ...submitArguments(graphs, options),
     );
     return rows.toSorted((a, b) => a.run_index - b.run_index).map((row) => row.run_id);
@@ -129,14 +130,17 @@ export class EngineSession {
     graph: TestGraph = { a: [] },
     {
       hashes = keys.map(() => 'hash'),
+      tokens = keys.map(() => randomUUID()),
       waitMs = null,
       ...options
-    }: TestRunOptions & { hashes?: string[]; waitMs?: number | null } = {},
+    }: TestRunOptions & { hashes?: string[]; tokens?: string[]; waitMs?: number | null } = {},
   ): Promise<{ run_index: number; run_id: string | null; outcome: string; same_input: boolean | null }[]> {
     return this.call(
       'cyclone_submit_once',
+      null,
       keys,
       hashes,
+      tokens,
       waitMs,
       ...submitArguments(
         keys.map(() => graph),
@@ -147,14 +151,7 @@ export class EngineSession {
 
   /** Completes steps and claims new ones; without `queues` it claims nothing. */
   flush(done: (TestLease & { output?: unknown })[], options: ClaimOptions = {}): Promise<EngineEvent[]> {
-    const {
-      owner = 'me',
-      leaseMs = 30_000,
-      queues = {},
-      kinds = ['work'],
-      maxBytes = 4_194_304,
-      report = true,
-    } = options;
+    const { owner = 'me', leaseMs = 30_000, queues = {}, kinds = ['work'], maxBytes = 4_194_304 } = options;
     const names = Object.keys(queues);
     return this.call(
       'cyclone_flush',
@@ -164,10 +161,8 @@ export class EngineSession {
       done.map(({ output }) => json(output)),
       names,
       Object.values(queues),
-      null,
       kinds,
       maxBytes,
-      report,
     );
   }
 
@@ -218,7 +213,6 @@ export class EngineSession {
       lease.node,
       lease.generation,
       json(output),
-      true,
     );
   }
 
@@ -226,7 +220,8 @@ export class EngineSession {
     leases: TestLease[] | null,
     { owner = 'me', leaseMs = 30_000 } = {},
   ): Promise<(TestLease & { outcome: string })[]> {
-    return this.call('cyclone_heartbeat', owner, leaseMs, ...(leases ? leaseArguments(leases) : [null, null, null]));
+    const listed = leases ? leaseArguments(leases) : [null, null, null];
+    return this.call('cyclone_heartbeat', owner, leaseMs, ...listed, null, null);
   }
 
   sweep({ maxReclaims = 20, limit = 1000 }: { maxReclaims?: number | null; limit?: number } = {}): Promise<
@@ -369,7 +364,7 @@ function references(spec: Spec): string[] {
   return Object.values(spec.o ?? spec.a ?? []).flatMap(references);
 }
 
-/** The arguments of cyclone_submit, one run for each graph. */
+/** The arguments of cyclone_submit after the ids, one run for each graph. */
 function submitArguments(graphs: TestGraph[], options: TestRunOptions): unknown[] {
   const nodes = graphs.flatMap((graph, i) =>
     Object.entries(graph).map(([name, given]) => {

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import type { RunPlan } from '../graph/plan.js';
 import type { PayloadSealer } from '../model/payload-codec.js';
 import type { Engine } from '../store/engine.js';
@@ -53,7 +53,7 @@ export async function toSubmission(plan: RunPlan, settings: SubmitSettings): Pro
 /** @param inputJson of the workflow: a key that comes again with another input is noticed by it (R7) */
 export function keyed(submission: Submission, onceKey: string, inputJson: string): KeyedSubmission {
   const onceHash = createHash('sha256').update(canonical(inputJson)).digest('hex');
-  return { ...submission, run: { ...submission.run, onceKey, onceHash } };
+  return { ...submission, run: { ...submission.run, onceKey, onceHash, onceToken: randomUUID() } };
 }
 
 /** How many of the items, from the first on, go into one call; at least one. */

@@ -47,10 +47,9 @@ export class CompletionStore {
     session: Session,
     owner: string,
     done: Completion,
-    report: boolean,
   ): Promise<{ readonly committed: boolean; readonly rows: EngineRow[] }> {
     const output = done.output === null ? 'null' : `${literal(done.output)}::jsonb`;
-    const call = `${this.complete}(${literal(leaseMark(this.schema, done))}, ${literal(owner)}, ${literal(done.runId)}::bigint, ${literal(done.node)}, ${done.generation}, ${output}, ${report})`;
+    const call = `${this.complete}(${literal(leaseMark(this.schema, done))}, ${literal(owner)}, ${literal(done.runId)}::bigint, ${literal(done.node)}, ${done.generation}, ${output})`;
     const results = await session.script('complete', `set constraints all immediate; ${call}; commit`);
     return {
       committed: results.at(-1)?.command === 'COMMIT',

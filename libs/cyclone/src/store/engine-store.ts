@@ -34,8 +34,6 @@ export interface FlushRequest {
   readonly queues: readonly QueueClaim[];
   readonly kinds: readonly string[];
   readonly maxBytes: number;
-  /** Whether promoted steps that this call did not claim are reported. */
-  readonly report: boolean;
 }
 
 export interface TickRequest {
@@ -88,7 +86,7 @@ export class EngineStore {
       functionCall(schema, name, parameters, columns);
     const rows = (name: string, parameters: number): Statement => call(name, parameters, ENGINE_COLUMNS);
     this.statements = {
-      flush: rows('cyclone_flush', 12),
+      flush: rows('cyclone_flush', 10),
       settle: rows('cyclone_settle', 11),
       tick: rows('cyclone_tick', 6),
       adopt: rows('cyclone_adopt', 8),
@@ -96,8 +94,7 @@ export class EngineStore {
       pause: rows('cyclone_pause', 1),
       resume: rows('cyclone_resume', 1),
       retry: rows('cyclone_retry', 4),
-      heartbeat: call('cyclone_heartbeat', 5, MISSED_COLUMNS),
-      heartbeatProgress: call('cyclone_heartbeat_progress', 7, MISSED_COLUMNS),
+      heartbeat: call('cyclone_heartbeat', 7, MISSED_COLUMNS),
       registerWorker: call('cyclone_register_worker', 6, '1'),
       retireWorker: call('cyclone_retire_worker', 2, '1'),
       endBackends: call('cyclone_end_backends', 1, '*'),
@@ -115,10 +112,8 @@ export class EngineStore {
       column(completions, (c) => c.output),
       column(queues, (q) => q.queue),
       column(queues, (q) => q.slots),
-      null, // a parameter that is not used any more (C15)
       request.kinds,
       request.maxBytes,
-      request.report,
     ]);
   }
 
@@ -126,13 +121,7 @@ export class EngineStore {
    * Completes one step and waits up to `waitMs` for its run, which others have locked (C2). One message, and so one transaction of
    * its own. Rejects with SQLSTATE 55P03 when the run stayed locked.
    */
-  async completeWaiting(
-    session: Session,
-    owner: string,
-    done: Completion,
-    waitMs: number,
-    report: boolean,
-  ): Promise<EngineRow[]> {
+  async completeWaiting(session: Session, owner: string, done: Completion, waitMs: number): Promise<EngineRow[]> {
     const run = literal(done.runId);
     const output = done.output === null ? 'null' : literal(done.output);
     const results = await session.script(
@@ -140,7 +129,7 @@ export class EngineStore {
       `select set_config('lock_timeout', '${waitMs}ms', true);
        select 1 from ${this.quoted}.cyclone_runs where id = ${run}::bigint for no key update;
        select ${ENGINE_COLUMNS} from ${this.quoted}.cyclone_flush(${literal(owner)}, 0, array[${run}]::bigint[],
-         array[${literal(done.node)}], array[${done.generation}], array[${output}]::jsonb[], '{}', '{}', '{}', '{}', 0, ${report})`,
+         array[${literal(done.node)}], array[${done.generation}], array[${output}]::jsonb[], '{}', '{}', '{}', 0)`,
     );
     return (results[2]?.rows ?? []).map(toEngineRow);
   }
@@ -185,24 +174,18 @@ export class EngineStore {
     leases: readonly Lease[] | null,
   ): Promise<MissedBeat[]> {
     const listed = leases === null ? [null, null, null] : leaseColumns(leases);
-    return (await this.texts(session, 'heartbeat', [owner, leaseMs, ...listed])).map(toMissedBeat);
+    return this.beat(session, [owner, leaseMs, ...listed, null, null]);
   }
 
-  /** Renews leases and writes what their handlers reported (R18). Names those that were not renewed. */
+  /** The same with what the handlers of these leases reported (R18). */
   async heartbeatProgress(
     session: Session,
     owner: string,
     leaseMs: number,
     beats: readonly ProgressBeat[],
   ): Promise<MissedBeat[]> {
-    const rows = await this.texts(session, 'heartbeatProgress', [
-      owner,
-      leaseMs,
-      ...leaseColumns(beats),
-      column(beats, (b) => b.fraction),
-      column(beats, (b) => b.note),
-    ]);
-    return rows.map(toMissedBeat);
+    const reports = [column(beats, (b) => b.fraction), column(beats, (b) => b.note)];
+    return this.beat(session, [owner, leaseMs, ...leaseColumns(beats), ...reports]);
   }
 
   async registerWorker(session: Session, worker: WorkerRecord): Promise<void> {
@@ -248,6 +231,10 @@ export class EngineStore {
     reason: string | null,
   ): Promise<EngineRow[]> {
     return this.engineRows(session, 'retry', [runId, node, additional, reason]);
+  }
+
+  private async beat(session: Session, values: readonly unknown[]): Promise<MissedBeat[]> {
+    return (await this.texts(session, 'heartbeat', values)).map(toMissedBeat);
   }
 
   private async engineRows(session: Session, name: string, values: readonly unknown[]): Promise<EngineRow[]> {

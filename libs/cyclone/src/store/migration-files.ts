@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { FUNCTION_TEXTS, MIGRATION_TEXTS } from './migration-texts.js';
 
 /** The schema version that this library was made for: the number of its last migration. */
-export const SCHEMA_VERSION = 3;
+export const SCHEMA_VERSION = 2;
 
 /** A numbered file of `migrations/`, which runs once. */
 export interface MigrationFile {

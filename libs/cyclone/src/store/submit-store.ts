@@ -26,6 +26,8 @@ export interface NewKeyedRun extends NewRun {
   readonly onceKey: string;
   /** Of the input, to notice a key that comes again with another one (R7). */
   readonly onceHash: string;
+  /** A UUID of this submit: when its answer is lost and it is sent again, it finds by it that the run is its own. */
+  readonly onceToken: string;
 }
 
 /** What became of a keyed submit (cyclone_submit_once). */
@@ -38,33 +40,26 @@ export interface KeyedOutcome {
 
 /** Submits runs in one call (R8). Holds no connection. */
 export class SubmitStore {
+  private readonly reserveStatement: Statement;
   private readonly submitStatement: Statement;
   private readonly onceStatement: Statement;
-  private readonly reserved: Reserved;
 
   constructor(schema: string) {
-    const submitted = 'run_index, run_id';
     const answered = 'run_index, run_id, outcome, same_input';
-    this.submitStatement = functionCall(schema, 'cyclone_submit', 21, submitted, 'submit');
-    this.onceStatement = functionCall(schema, 'cyclone_submit_once', 24, answered, 'submitOnce');
-    this.reserved = {
-      ids: functionCall(schema, 'cyclone_reserve_run_ids', 1, '*', 'reserveIds'),
-      submit: functionCall(schema, 'cyclone_submit_with_ids', 22, submitted, 'submit'),
-      once: functionCall(schema, 'cyclone_submit_once_with_ids', 25, answered, 'submitOnce'),
-    };
+    this.reserveStatement = functionCall(schema, 'cyclone_reserve_run_ids', 1, '*', 'reserveIds');
+    this.submitStatement = functionCall(schema, 'cyclone_submit', 22, 'run_index, run_id', 'submit');
+    this.onceStatement = functionCall(schema, 'cyclone_submit_once', 26, answered, 'submitOnce');
   }
 
   /** Ids for runs that need them before they are made. One that is not used is lost, as by any sequence. */
   async reserveIds(session: Session, count: number): Promise<string[]> {
-    const rows = await session.rows(this.reserved.ids, [count]);
+    const rows = await session.rows(this.reserveStatement, [count]);
     return rows.map(([id]) => id ?? '');
   }
 
   /** Makes the runs; gives their ids in the order of `runs`. */
   async submit(session: Session, runs: readonly NewRun[]): Promise<string[]> {
-    const rows = isReserved(runs)
-      ? await session.rows(this.reserved.submit, [runs.map(({ id }) => id), ...columnsOf(runs)])
-      : await session.rows(this.submitStatement, columnsOf(runs));
+    const rows = await session.rows(this.submitStatement, [idsOf(runs), ...columnsOf(runs)]);
     const ids = Array.from({ length: runs.length }, () => '');
     for (const [index, id] of rows) ids[Number(index) - 1] = id ?? '';
     return ids;
@@ -93,10 +88,14 @@ export class SubmitStore {
    * @param waitMs how long to wait for a transaction that holds a key
    */
   async submitOnce(session: Session, runs: readonly NewKeyedRun[], waitMs: number): Promise<KeyedOutcome[]> {
-    const keys = [runs.map((r) => r.onceKey), runs.map((r) => r.onceHash), waitMs];
-    const rows = isReserved(runs)
-      ? await session.rows(this.reserved.once, [runs.map(({ id }) => id), ...keys, ...columnsOf(runs)])
-      : await session.rows(this.onceStatement, [...keys, ...columnsOf(runs)]);
+    const rows = await session.rows(this.onceStatement, [
+      idsOf(runs),
+      runs.map((r) => r.onceKey),
+      runs.map((r) => r.onceHash),
+      runs.map((r) => r.onceToken),
+      waitMs,
+      ...columnsOf(runs),
+    ]);
     const outcomes = Array.from<KeyedOutcome>({ length: runs.length });
     for (const [index, runId, outcome, same] of rows) {
       outcomes[Number(index) - 1] = {
@@ -109,15 +108,9 @@ export class SubmitStore {
   }
 }
 
-/** For runs whose ids were reserved. */
-interface Reserved {
-  readonly ids: Statement;
-  readonly submit: Statement;
-  readonly once: Statement;
-}
-
-function isReserved(runs: readonly NewRun[]): boolean {
-  return runs[0]?.id !== undefined;
+/** The ids that were reserved for the runs; null where the sequence gives them. */
+function idsOf(runs: readonly NewRun[]): (string | undefined)[] | null {
+  return runs[0]?.id === undefined ? null : runs.map(({ id }) => id);
 }
 
 /** The runs, their nodes and their edges as columns; nodes and edges name their run by its index from 1. */

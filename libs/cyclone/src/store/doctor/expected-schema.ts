@@ -13,7 +13,7 @@ export const EXPECTED_TABLES: Readonly<Record<string, string>> = {
   cyclone_marks: 'name text, value bigint',
   cyclone_runs:
     'id bigint, workflow text, state text, open_steps integer, uncontained_discards integer, ' +
-    'result_node text, once_key text, once_hash text, parent_run_id bigint, parent_node text, ' +
+    'result_node text, once_key text, once_hash text, once_token uuid, parent_run_id bigint, parent_node text, ' +
     'tags jsonb, created_at timestamp with time zone, starts_at timestamp with time zone, ' +
     'deadline_ms bigint, deadline_at timestamp with time zone, deadline_left_ms bigint, ' +
     'paused_at timestamp with time zone, failed_at timestamp with time zone, ' +

@@ -158,12 +158,7 @@ export class CompletionTransaction {
   private async complete(session: Session): Promise<void> {
     if (this.state === 'abandoned') throw new LeaseLostError(this.execution.runId, this.execution.node);
     this.commitSent = true;
-    const { committed, rows } = await this.tools.engine.completions.finish(
-      session,
-      this.tools.owner,
-      this.execution,
-      true,
-    );
+    const { committed, rows } = await this.tools.engine.completions.finish(session, this.tools.owner, this.execution);
     if (!committed) throw this.abortedError();
     this.committed = rows;
   }

@@ -201,7 +201,6 @@ export class Lane {
         queues: reservation.claims,
         kinds: host.kinds,
         maxBytes: MAX_CLAIM_BYTES,
-        report: true,
       });
       this.callSentAt = undefined;
       this.failures = 0;

@@ -91,7 +91,7 @@ export class LonelySettler {
     const { store } = this.host.engine;
     return execution.settlement
       ? store.settle(session, this.host.owner, [execution.settlement], WAIT_MS)
-      : store.completeWaiting(session, this.host.owner, execution, WAIT_MS, true);
+      : store.completeWaiting(session, this.host.owner, execution, WAIT_MS);
   }
 }
 
