@@ -21,6 +21,22 @@ async function errorOf(first: (ctx: StepContext) => Promise<unknown>): Promise<s
   return retried?.error ?? '';
 }
 
+const clientOf = async (tx: EntityManager): Promise<{ query(what: unknown): unknown }> =>
+  (await (tx.queryRunner as QueryRunner).connect()) as { query(what: unknown): unknown };
+
+/** Sends a statement as extensions of the driver do, which write their own messages. */
+async function unseen(tx: EntityManager, sql: string): Promise<void> {
+  const client = await clientOf(tx);
+  await new Promise<void>((resolve, reject) => {
+    client.query({
+      submit: (connection: { query(text: string): void }) => void connection.query(sql),
+      handleCommandComplete: () => undefined,
+      handleReadyForQuery: () => resolve(),
+      handleError: reject,
+    });
+  });
+}
+
 describe('the completion transaction', () => {
   it('commits what the handler writes together with the completion (R13)', async () => {
     fixture = await Fixture.open();
@@ -93,18 +109,21 @@ describe('the completion transaction', () => {
   it.each([
     ['commits with SQL', 'committed', (tx: EntityManager) => tx.query('COMMIT')],
     ['rolls back with SQL', 'rolled', (tx: EntityManager) => tx.query(' rollback work')],
-    ['commits where no look at the text can see it', 'committed', (tx: EntityManager) => tx.query('/* x */ commit')],
-    ['rolls back where no look at the text can see it', 'rolled', (tx: EntityManager) => tx.query('/* x */ rollback')],
+    ['commits behind a comment', 'committed', (tx: EntityManager) => tx.query('/* x */ select 1; -- y\n commit')],
+    ['commits where no look at the text can see it', 'committed', (tx: EntityManager) => unseen(tx, 'commit')],
+    ['rolls back where no look at the text can see it', 'rolled', (tx: EntityManager) => unseen(tx, 'rollback')],
+    ['sets for longer than it lasts', 'SET LOCAL', (tx: EntityManager) => tx.query('set client_encoding = latin1')],
+    ['resets a setting of the session', 'SET LOCAL', (tx: EntityManager) => tx.query('select 1; RESET ROLE')],
+    [
+      'sets on the client behind it',
+      'SET LOCAL',
+      async (tx: EntityManager) => (await clientOf(tx)).query("select set_config('search_path', 'x', false)"),
+    ],
     ['commits with TypeORM', 'committed', (tx: EntityManager) => tx.queryRunner?.commitTransaction()],
     ['rolls back with TypeORM', 'rolled', (tx: EntityManager) => tx.queryRunner?.rollbackTransaction()],
     ['releases the connection', 'released', (tx: EntityManager) => tx.queryRunner?.release()],
     ['leaves a nested transaction open', 'nested', (tx: EntityManager) => tx.queryRunner?.startTransaction()],
-    [
-      'commits on the client behind it',
-      'committed',
-      async (tx: EntityManager) =>
-        ((await (tx.queryRunner as QueryRunner).connect()) as { query(sql: string): unknown }).query('commit'),
-    ],
+    ['commits on the client behind it', 'committed', async (tx: EntityManager) => (await clientOf(tx)).query('commit')],
   ])('fails an attempt that %s, and says so (R14)', async (_, words, misuse) => {
     fixture = await Fixture.open();
     const error = await errorOf(async (ctx) => {

@@ -44,10 +44,19 @@ const TRANSACTION_PROBLEMS = {
   nested: 'left a nested transaction of the completion transaction open',
   aborted: 'left the completion transaction aborted: a statement on it failed and the error was swallowed',
   closed: 'used the completion transaction after it had returned',
+  session: 'changed the session of the completion transaction for longer than the transaction lasts',
 } as const;
 
 /** How a handler can break the transaction that completes its step. */
 export type TransactionProblem = keyof typeof TRANSACTION_PROBLEMS;
+
+const END_IT_NEVER =
+  'Cyclone commits it with the step when the handler returns: ' +
+  'await every statement, let its errors out of the handler, and never end it yourself.';
+const SET_LOCAL =
+  'The connection goes back to the pool, and whoever has it next would inherit that, so the statement was not sent. Write SET LOCAL, ' +
+  'which ends with the transaction (for a RESET: SET LOCAL … TO DEFAULT), or set_config(…, …, true). ' +
+  'What has to outlive the transaction needs a connection of your own.';
 
 /** A handler broke the transaction that completes its step, so the attempt failed (R14). */
 export class CompletionTransactionError extends CycloneError {
@@ -59,11 +68,7 @@ export class CompletionTransactionError extends CycloneError {
     readonly problem: TransactionProblem,
     options?: ErrorOptions,
   ) {
-    super(
-      `The handler ${TRANSACTION_PROBLEMS[problem]}. Cyclone commits it with the step when the handler returns: ` +
-        `await every statement, let its errors out of the handler, and never end it yourself.`,
-      options,
-    );
+    super(`The handler ${TRANSACTION_PROBLEMS[problem]}. ${problem === 'session' ? SET_LOCAL : END_IT_NEVER}`, options);
   }
 }
 
