@@ -18,7 +18,7 @@ describe('after an outage in which leases have expired (C8)', () => {
     fixture = await Fixture.open({ server: server.url });
     const other = await fixture.another();
     const go = deferred();
-    const options = { leaseTtl: 6_000, queues: { default: 3 } };
+    const options = { leaseTtl: 18_000, queues: { default: 3 } };
     for (const process of [fixture, other]) await process.worker({ work: () => go.promise }, options).start();
     await fixture.submit(...Array.from({ length: 6 }, () => job('work')));
     await fixture.until(

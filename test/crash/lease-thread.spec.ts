@@ -3,7 +3,7 @@ import { createCrashTemplate, CrashSlot } from '../support/crash-slot.js';
 import type { WorkerProcess } from '../support/crash-worker.js';
 import type { TestDatabase } from '../support/postgres.js';
 
-const TTL_MS = 1_500;
+const TTL_MS = 6_000;
 
 let template: TestDatabase;
 let slot: CrashSlot;

@@ -5,7 +5,7 @@ import type { Cell, Scenario } from './scenarios.js';
 /** Long enough that a stall of the machine loses no lease, short enough to wait for. */
 const TTL_MS = 1_500;
 /** Where nobody dies no lease may have to expire: a worker that waits for that fails the test by its reclaim. */
-const LONG_TTL_MS = 6_000;
+const LONG_TTL_MS = 20_000;
 
 /**
  * Plays one cell: brings a worker to the call, lets the incident happen there, and lets the work be finished by that worker or, when

@@ -157,7 +157,7 @@ export const SCENARIOS: readonly Scenario[] = [
     name: 'heartbeat',
     call: 'heartbeat',
     point: 'beat entry',
-    ttlMs: 4_000, // a renewal that takes a third of it is given up
+    ttlMs: 9_000, // a renewal that takes a third of it is given up
     victim: { localHeart: true },
     async approach({ slot, victim }) {
       const run = await submit(slot, flowWith('insideLedger'));
@@ -170,7 +170,7 @@ export const SCENARIOS: readonly Scenario[] = [
     call: 'cyclone_tick',
     point: 'put_back entry',
     reclaims: 2,
-    ttlMs: 1_500, // nobody sweeps in the first third
+    ttlMs: 6_000, // nobody sweeps in the first third
     async approach({ slot, victim }) {
       await victim.releaseAll();
       // The worker sweeps only when it has been connected for a while: wait until it does.

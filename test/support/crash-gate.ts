@@ -2,7 +2,7 @@ import pg from 'pg';
 import { sleep } from '#cyclone/model/timer.js';
 
 /** How long a test waits for a state of the database before it fails. */
-const PATIENCE_MS = 30_000;
+const PATIENCE_MS = 150_000;
 
 /**
  * Lets engine calls stand still inside the database, their locks held, until the test opens the gate: only so can a process be

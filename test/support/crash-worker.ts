@@ -8,7 +8,7 @@ import type { WorkerHealth } from '#cyclone/worker/worker.js';
 import type { WorkerOptions } from '#cyclone/worker/worker-options.js';
 
 /** How long a test waits for a worker to tell something. */
-const PATIENCE_MS = 30_000;
+const PATIENCE_MS = 150_000;
 
 const PROGRAM = fileURLToPath(new URL('./worker-process.mjs', import.meta.url));
 

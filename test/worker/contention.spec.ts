@@ -108,7 +108,7 @@ describe('a cancelled run', () => {
     fixture = await Fixture.open();
     const other = await fixture.another();
     const [started, aborted] = [deferred(), deferred()];
-    await fixture.worker(waits(started.resolve, aborted.resolve), { leaseTtl: 600 }, { listen: false }).start();
+    await fixture.worker(waits(started.resolve, aborted.resolve), { leaseTtl: '6s' }, { listen: false }).start();
     const id = await fixture.submitOne(job('work'));
     await started.promise;
     await other.engine.connections.use((session) => other.engine.store.cancel(session, id, 'test'));
@@ -136,7 +136,7 @@ describe('a worker that was stopped inside its completion transaction', () => {
             await tx.query('insert into ledger values ($1, $2, 1) on conflict do nothing', [ctx.runId, ctx.node]);
           },
         },
-        { leaseTtl: 600 },
+        { leaseTtl: '6s' },
       )
       .start();
     await fixture.idle();

@@ -160,9 +160,9 @@ export class Fixture {
     return row as Record<string, unknown>;
   }
 
-  /** Resolves when the query's first row has a true first column; fails after 20 s. */
+  /** Resolves when the query's first row has a true first column; fails when the test is about to. */
   async until(sql: string, parameters: unknown[] = []): Promise<void> {
-    const limit = performance.now() + 20_000;
+    const limit = performance.now() + 150_000;
     for (;;) {
       const [row] = await this.rows(sql, parameters).catch(() => []);
       if (row && Object.values(row)[0] === true) return;

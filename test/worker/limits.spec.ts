@@ -9,7 +9,7 @@ let fixture: Fixture;
 afterEach(() => fixture.close());
 afterAll(dropTemplate);
 
-const TTL = 600;
+const TTL = 6_000;
 const DAY = 86_400_000;
 
 /** Sets the engine's clock to so many days after the real one. */

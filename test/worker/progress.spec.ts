@@ -6,7 +6,7 @@ let fixture: Fixture;
 afterEach(() => fixture.close());
 afterAll(dropTemplate);
 
-const TTL = 600;
+const TTL = 6_000;
 
 interface Shown {
   progress: number | null;
@@ -66,7 +66,7 @@ describe('ctx.progress (R18)', () => {
     const worker = fixture.worker(
       {
         work: async (_: unknown, ctx: StepContext) => {
-          const end = performance.now() + 15 * (TTL / 3);
+          const end = performance.now() + 3 * (TTL / 3);
           while (performance.now() < end || reports < 10_000) {
             ctx.progress(Math.random(), `report ${++reports}`);
             if (reports % 10 === 0) await setImmediate();
@@ -227,7 +227,10 @@ describe('ctx.progress (R18)', () => {
       )
       .start();
     const id = await fixture.submitOne(job('work'));
-    await fixture.until(`select lease_expiry > started_at + interval '2 s' from cyclone_steps where run_id = $1`, [id]);
+    await fixture.until(
+      `select lease_expiry > started_at + $2 * interval '1 ms' from cyclone_steps where run_id = $1`,
+      [id, TTL],
+    );
     done.resolve();
     await fixture.idle();
     expect(calls).toBe(1);

@@ -282,12 +282,12 @@ describe('a pool that handlers use up', () => {
           await runner.release();
         },
       },
-      { leaseTtl: 600, queues: { default: 5 } },
+      { leaseTtl: '6s', queues: { default: 5 } },
     );
     await worker.start();
     await probe.submit(...Array.from({ length: 5 }, () => job('work')));
     await probe.until(
-      `select count(*) = 5 and min(lease_expiry) > max(started_at) + interval '2 s' from cyclone_steps where state = 'running'`,
+      `select count(*) = 5 and min(lease_expiry) > max(started_at) + interval '6 s' from cyclone_steps where state = 'running'`,
     );
     expect(worker.health().healthy).toBe(true);
     done.resolve();
