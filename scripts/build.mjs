@@ -1,7 +1,7 @@
 // Makes modules of the migrations and of the package's version, then compiles the library, the command and the sample application.
 // Arguments go to tsc: `npm run build -- --watch`.
 import { spawnSync } from 'node:child_process';
-import { chmodSync, existsSync, readdirSync, rmSync } from 'node:fs';
+import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -20,8 +20,6 @@ for (const file of filesOf(dist)) if (!hasSource(file)) rmSync(join(dist, file))
 const tsc = createRequire(import.meta.url).resolve('typescript/bin/tsc');
 const { status } = spawnSync(process.execPath, [tsc, '-b', root, ...process.argv.slice(2)], { stdio: 'inherit' });
 
-const command = join(dist, 'cli/main.js');
-if (existsSync(command)) chmodSync(command, 0o755);
 process.exitCode = status ?? 1;
 
 /** @param {string} folder */

@@ -5,7 +5,7 @@ import { delimiter, join } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 import { ROOT } from '../structure/source-files.js';
 
-const COMMAND = join(ROOT, 'libs/cyclone/dist/cli/main.js');
+const COMMAND = join(ROOT, 'libs/cyclone/bin/cyclone.js');
 
 export interface Outcome {
   readonly code: number | null;
@@ -45,7 +45,7 @@ function start(
   args: readonly string[],
   { url, input = '', env, cwd, onOutput }: CallOptions,
 ): Promise<Outcome> {
-  const { DATABASE_URL: _unset, CYCLONE_ACTOR: _actor, ...inherited } = process.env;
+  const { DATABASE_URL: _url, CYCLONE_ACTOR: _actor, CYCLONE_SCHEMA: _schema, ...inherited } = process.env;
   const child = spawn(file, args, {
     cwd,
     env: { ...inherited, ...(url === undefined ? {} : { DATABASE_URL: url }), ...env },

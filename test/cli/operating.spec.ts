@@ -75,25 +75,34 @@ describe('ids', () => {
 });
 
 describe('what is shown', () => {
-  it('cannot steer the terminal: control characters are spelled out in tables, and kept in JSON', async () => {
+  it('cannot steer the terminal: what it obeys or hides is spelled out in tables, JSON, ids and messages (F27)', async () => {
     const run = await db.submit(
-      { 'a\u001b[2J': { maxAttempts: 1 } },
-      { workflow: 'flow\u202e', tags: { k: 'v\u0007' } },
+      { 'a\u001b[2J\u009b': { maxAttempts: 1 } },
+      { workflow: 'flow\u202e', tags: { k: 'v\u0007\u{e0041}' } },
     );
-    await db.fail(await db.claimOne(), { error: 'line 1\nline 2\t\u001b]0;owned\u0007\u009b31m' });
-    const [steps, runs, missing] = await Promise.all([
+    await db.fail(await db.claimOne(), { error: 'line 1\nline 2\t\u001b]0;owned\u0007\u009b31m\u{e0041}\u00ad' });
+    const [steps, runs, missing, asJson, runJson, ids, explained] = await Promise.all([
       call(['steps', run]),
       call(['runs', 'list']),
       call(['explain', run, 'b\u001b[2J']),
+      call(['steps', run, '--format', 'json']),
+      call(['runs', 'get', run, '--format', 'json']),
+      call(['steps', run, '--format', 'ids']),
+      call(['explain', run, 'a\u001b[2J\u009b', '--format', 'json']),
     ]);
-    expect(steps.stdout).toMatch(/^a\\x1b\[2J .* line 1\\nline 2\\t\\x1b\]0;owned\\x07\\x9b31m$/m);
+    expect(steps.stdout).toMatch(
+      /^a\\x1b\[2J\\x9b .* line 1\\nline 2\\t\\x1b\]0;owned\\x07\\x9b31m\\u\{e0041\}\\xad$/m,
+    );
     expect(runs.stdout).toMatch(/ flow\\u202e$/m);
     expect(missing.stderr).toContain('b\\x1b[2J');
-    for (const { stdout, stderr } of [steps, runs, missing])
-      expect(stdout + stderr).not.toMatch(/[\u001b\u0007\u009b\u202e]/);
-    expect(await json(['steps', run])).toMatchObject([
-      { node: 'a\u001b[2J', error: expect.stringContaining('\u001b]0;') },
+    for (const { stdout, stderr } of [steps, runs, missing, asJson, runJson, ids, explained])
+      expect(stdout + stderr).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u00ad\u202e\u{e0041}]/u);
+    expect(asJson.stdout).toContain('\\u009b31m\\udb40\\udc41\\u00ad');
+    expect(JSON.parse(asJson.stdout)).toMatchObject([
+      { node: 'a\u001b[2J\u009b', error: 'line 1\nline 2\t\u001b]0;owned\u0007\u009b31m\u{e0041}\u00ad' },
     ]);
+    expect(JSON.parse(runJson.stdout)).toMatchObject({ workflow: 'flow\u202e', tags: { k: 'v\u0007\u{e0041}' } });
+    expect(ids.stdout).toBe(`${run} "a\\u001b[2J\\u009b"\n`);
   });
 
   it('says how far a running step has come (R18)', async () => {

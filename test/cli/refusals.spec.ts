@@ -63,7 +63,11 @@ describe('what makes no sense', () => {
       [['runs', 'list', '--state', 'failed', '--cursor', cursor], 2, /another filter/],
       [['repair', 'stranded-runs', '--batch', '0'], 2, /batch must be a whole number/],
       [['stats', '--format', 'ids'], 2, /no ids/],
-      [['stats', '--schema', 'nowhere'], 3, /The Cyclone tables are missing.*npx cyclone migrate --schema nowhere/],
+      [
+        ['stats', '--schema', 'nowhere'],
+        3,
+        /The Cyclone tables are missing.*npx nestjs-cyclone migrate --schema nowhere/,
+      ],
       [['stats', '--schema', SQL], 3, /tables are missing/],
     ];
     const before = await snapshot();

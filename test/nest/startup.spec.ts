@@ -94,7 +94,7 @@ describe('the start is refused (R22)', () => {
   it('without the tables, and says how to make them', async () => {
     const error = await apps.refusal({ cyclone: { schema: 'nowhere', migrationsRun: false } });
     expect(SchemaVersionError.is(error)).toBe(true);
-    expect(error.message).toMatch(/"nowhere".*npx cyclone migrate --schema nowhere.*migrationsRun: true/s);
+    expect(error.message).toMatch(/"nowhere".*npx nestjs-cyclone migrate --schema nowhere.*migrationsRun: true/s);
   });
 
   it('under REPEATABLE READ as the default, of the database or of the role', async () => {

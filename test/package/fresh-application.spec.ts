@@ -67,10 +67,14 @@ describe('a fresh Nest application with the packed library', () => {
   }, 120_000);
 
   it('migrates with the command of the package', async () => {
-    const { stdout } = await run('npx', ['--no-install', 'cyclone', 'migrate', '--status', '--schema', 'engine'], {
-      cwd: folder,
-      env: { ...process.env, DATABASE_URL: database.url },
-    });
+    const { stdout } = await run(
+      'npx',
+      ['--no-install', 'nestjs-cyclone', 'migrate', '--status', '--schema', 'engine'],
+      {
+        cwd: folder,
+        env: { ...process.env, DATABASE_URL: database.url },
+      },
+    );
     expect(stdout).toMatch(/pending +none/);
   }, 60_000);
 

@@ -26,7 +26,7 @@ describe('cyclone migrate', () => {
     const before = await cyclone(['migrate', 'status', '--schema', 'my-Schema'], { url });
     expect(before.code).toBe(6);
     expect(before.stdout).toContain('pending       0001_tables 0002_views');
-    expect(before.stderr).toContain('npx cyclone migrate --schema my-Schema');
+    expect(before.stderr).toContain('npx nestjs-cyclone migrate --schema my-Schema');
     expect((await cyclone(['migrate', '--schema', 'my-Schema'], { url })).code).toBe(0);
     expect(await cyclone(['migrate', '--status', '--schema', 'my-Schema'], { url })).toMatchObject({
       code: 0,
@@ -78,7 +78,7 @@ describe('a wrong command line', () => {
     [['migrate', '--fast'], '--fast'],
     [['migrate', '--sql', '--status'], 'exclude each other'],
     [['migrate'], 'No database'],
-    [['migrate', '--schema', 'pg_x', '--sql'], '--schema must not be "pg_x"'],
+    [['migrate', '--schema', 'pg_x', '--sql'], '--schema (or CYCLONE_SCHEMA) must not be "pg_x"'],
     [['migrate', '--database-url', 'mysql://h/db'], 'must begin with postgres://'],
   ])('cyclone %j ends with exit code 2 and says why', async (args, why) => {
     const { code, stdout, stderr } = await cyclone(args);

@@ -248,7 +248,7 @@ describe('migrationStatus', () => {
   it('says what is missing and what to do (R22)', async () => {
     const status = await migrationStatus(client, { schema: "o'brien" });
     expect(status).toMatchObject({ version: null, pending: FILES, functionsCurrent: false });
-    expect(status.problem?.message).toContain(`npx cyclone migrate --schema 'o'\\''brien'`);
+    expect(status.problem?.message).toContain(`npx nestjs-cyclone migrate --schema 'o'\\''brien'`);
     expect(status.problem?.message).toContain('migrationsRun: true');
   });
 

@@ -47,7 +47,7 @@ describe('checkServer (R22)', () => {
       const problems = await checkServer(query, 'nowhere');
       expect(namesOf(problems)).toEqual(['UnsafeIsolationError', 'SchemaVersionError']);
       expect(problems[0]?.message).toContain('"serializable"');
-      expect(problems[1]?.message).toContain(`npx cyclone migrate --schema nowhere`);
+      expect(problems[1]?.message).toContain(`npx nestjs-cyclone migrate --schema nowhere`);
     } finally {
       await client.query('reset default_transaction_isolation');
     }

@@ -32,7 +32,7 @@ function welcome(url: string, postgres: Postgres, { adminToken }: Settings): str
   Application  ${host}
   PostgreSQL   ${postgres.describe()}
   Admin        ${admin}
-  Command      ${postgres.isOwn ? `DATABASE_URL=${postgres.url} ` : ''}npx -w nestjs-cyclone cyclone runs list
+  Command      ${postgres.isOwn ? `DATABASE_URL=${postgres.url} ` : ''}node libs/cyclone/bin/cyclone.js runs list
 
   Place an order:
   curl -s ${host}/orders -H 'Content-Type: application/json' -d '${JSON.stringify(order)}'

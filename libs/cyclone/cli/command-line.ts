@@ -17,6 +17,9 @@ export type ExitCode = (typeof ExitCode)[keyof typeof ExitCode];
 /** A command line that makes no sense. */
 export class UsageError extends Error {}
 
+/** How errors call the schema's name. */
+export const SCHEMA_OPTION = '--schema (or CYCLONE_SCHEMA)';
+
 export const FORMATS = ['table', 'json', 'ids'] as const;
 export type Format = (typeof FORMATS)[number];
 

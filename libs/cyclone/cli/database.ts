@@ -50,16 +50,27 @@ function openPool(databaseUrl: string): pg.Pool {
   }
 }
 
-/** Where the URL points to: no password, and no parameters either, which may hold one. */
+const ENCODED =
+  'Characters with a meaning in URLs have to be percent-encoded in user and password: ' +
+  '# is %23, / is %2F, ? is %3F, @ is %40, : is %3A, % is %25.';
+
+/**
+ * Where the URL points to: no password, and no parameters either, which may hold one. Nothing of a URL is shown of which a password may
+ * be read as something else.
+ */
 function withoutPassword(url: string): string {
   let parsed: URL;
   try {
     parsed = new URL(url);
   } catch {
-    throw new UsageError('The database URL must look like postgres://user:password@host:port/database.');
+    throw new UsageError(`The database URL must look like postgres://user:password@host:port/database. ${ENCODED}`);
   }
   if (!/^postgres(ql)?:$/.test(parsed.protocol)) {
     throw new UsageError('The database URL must begin with postgres:// or postgresql://.');
+  }
+  // A password with one of these characters ends the name of the host, so that the @ stands behind it.
+  if (url.includes('#') || (parsed.password === '' && (parsed.pathname + parsed.search).includes('@'))) {
+    throw new UsageError(`The database URL cannot be read. ${ENCODED}`);
   }
   return `${parsed.protocol}//${parsed.username}${parsed.username && '@'}${parsed.host}${parsed.pathname}`;
 }

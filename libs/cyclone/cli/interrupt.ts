@@ -1,8 +1,9 @@
 import { ExitCode } from './command-line.js';
+import { unread } from './output/failing-output.js';
 import type { Shell } from './shell.js';
 
 /**
- * Runs work that consists of many transactions. The first interrupt lets it stop between two of them, so that it can say what it has done;
+ * Runs changes that consist of many transactions. The first interrupt lets it stop between two of them, so that it can say what it has done;
  * a second one ends the process.
  */
 export async function interruptible(shell: Shell, work: (signal: AbortSignal) => Promise<void>): Promise<void> {
@@ -10,7 +11,7 @@ export async function interruptible(shell: Shell, work: (signal: AbortSignal) =>
   const interrupt = (): void => controller.abort();
   process.once('SIGINT', interrupt);
   try {
-    await work(controller.signal);
+    await unread(() => work(controller.signal));
   } finally {
     process.removeListener('SIGINT', interrupt);
   }

@@ -1,10 +1,6 @@
-#!/usr/bin/env node
+import { watchOutput } from './output/failing-output.js';
 
-/** Without its reader, as in `cyclone runs list | head`, there is nothing more to print. */
-process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  if (error.code !== 'EPIPE') throw error;
-  process.exit(0);
-});
+watchOutput();
 
 /** Commander is an optional peer of the package: applications that never call the command do not need it. */
 async function isCommanderThere(): Promise<boolean> {

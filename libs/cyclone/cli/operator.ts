@@ -6,7 +6,7 @@ import { Connections } from '#cyclone/store/connections.js';
 import { Engine } from '#cyclone/store/engine.js';
 import { checkSchemaName } from '#cyclone/store/identifier.js';
 import { migrationStatus } from '#cyclone/store/migrator.js';
-import type { Globals } from './command-line.js';
+import { SCHEMA_OPTION, type Globals } from './command-line.js';
 import { reasonOf, withPool } from './database.js';
 import { poolSource } from './pool-source.js';
 
@@ -20,7 +20,7 @@ export async function withOperator<T>(
   work: (operator: OperatorClient) => Promise<T>,
 ): Promise<T> {
   const { schema } = globals;
-  checkSchemaName(schema, '--schema');
+  checkSchemaName(schema, SCHEMA_OPTION);
   return withPool(globals, async (pool) => {
     // One-shot calls gain nothing from prepared statements, and a pooler may be between.
     const connections = new Connections(poolSource(pool, pg), { preparedStatements: false });

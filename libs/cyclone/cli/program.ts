@@ -37,7 +37,12 @@ function programOf(shell: Shell): Command {
       '--database-url <url>',
       'postgres://user:password@host:port/database (default: the environment variable DATABASE_URL)',
     )
-    .option('--schema <name>', 'the Postgres schema of the cyclone_* objects', 'public')
+    .addOption(
+      new Option('--schema <name>', 'the Postgres schema of the cyclone_* objects').default(
+        process.env.CYCLONE_SCHEMA || 'public',
+        'the environment variable CYCLONE_SCHEMA, or public',
+      ),
+    )
     .addOption(new Option('--format <format>', 'how to print data').choices([...FORMATS]).default('table'))
     .option('--actor <name>', 'who asks, for the audit (default: CYCLONE_ACTOR, or user@host)')
     .configureHelp({ showGlobalOptions: true })

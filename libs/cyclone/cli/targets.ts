@@ -1,6 +1,6 @@
 import { createInterface } from 'node:readline';
 import { UsageError } from './command-line.js';
-import { visible } from './output/visible.js';
+import { visible, visibleJson } from './output/visible.js';
 
 /** A run, or a node of it, that an action is about. */
 export interface Target {
@@ -29,7 +29,7 @@ export async function readTargets(
 /** A target on a line of its own. Node names that a line cannot hold as they are come as JSON. */
 export function writeTarget(runId: string, node: string): string {
   const plain = node === node.trim() && !node.startsWith('"') && visible(node) === node;
-  return `${runId} ${plain ? node : JSON.stringify(node)}`;
+  return `${runId} ${plain ? node : visibleJson(node)}`;
 }
 
 function readNode(text: string): string {

@@ -69,7 +69,7 @@ for (const kind of ['http', 'context']) {
     const refused = run(process.execPath, ['dist/refused.js', kind], { timeout: 60_000 });
     await assert.rejects(refused, ({ code, stdout, stderr }: { code: unknown; stdout: string; stderr: string }) => {
       assert.equal(code, 1);
-      assert.match(stdout + stderr, /The Cyclone tables are missing.*npx cyclone migrate --schema nowhere/s);
+      assert.match(stdout + stderr, /The Cyclone tables are missing.*npx nestjs-cyclone migrate --schema nowhere/s);
       return true;
     });
   });

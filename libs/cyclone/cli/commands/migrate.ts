@@ -2,7 +2,7 @@ import { Argument, type Command } from 'commander';
 import { checkSchemaName } from '#cyclone/store/identifier.js';
 import { migrationSql } from '#cyclone/store/migration-script.js';
 import { migrate, migrationStatus, type MigrationStatus } from '#cyclone/store/migrator.js';
-import { ExitCode, UsageError, type Globals } from '../command-line.js';
+import { ExitCode, SCHEMA_OPTION, UsageError, type Globals } from '../command-line.js';
 import type { Shell } from '../shell.js';
 import { withPool } from '../database.js';
 import { writeFields } from '../output/rows.js';
@@ -32,7 +32,7 @@ export function addMigrate(program: Command, shell: Shell): void {
     .option('--from <version>', 'with sql: leave out what a schema of this version has already', whole, 0)
     .action(async (argument: string, _own: unknown, command: Command) => {
       const options = command.optsWithGlobals<MigrateOptions>();
-      checkSchemaName(options.schema, '--schema');
+      checkSchemaName(options.schema, SCHEMA_OPTION);
       if (options.sql && options.status) throw new UsageError('--sql and --status exclude each other.');
       const what = options.sql ? 'sql' : options.status ? 'status' : argument;
       if (what === 'sql') process.stdout.write(migrationSql(options.schema, { from: options.from }));

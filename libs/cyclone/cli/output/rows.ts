@@ -1,5 +1,5 @@
 import { UsageError, type Format } from '../command-line.js';
-import { visible } from './visible.js';
+import { visible, visibleJson } from './visible.js';
 
 export interface Column<Row> {
   readonly title: string;
@@ -57,7 +57,7 @@ export class RowWriter<Row> {
   }
 
   private writeJson(rows: readonly Row[]): void {
-    rows.forEach((row, i) => this.stream.write(`${this.count + i === 0 ? '[\n' : ',\n'}${JSON.stringify(row)}`));
+    rows.forEach((row, i) => this.stream.write(`${this.count + i === 0 ? '[\n' : ',\n'}${visibleJson(row)}`));
   }
 
   private writeIds(rows: readonly Row[]): void {
@@ -65,7 +65,7 @@ export class RowWriter<Row> {
       const id = this.listing.id?.(row) ?? '';
       if (this.ids.has(id)) continue;
       this.ids.add(id);
-      this.stream.write(`${id}\n`);
+      this.stream.write(`${visible(id)}\n`);
     }
   }
 
@@ -94,10 +94,10 @@ export function writeFields(
   { json = fields, id }: { readonly json?: unknown; readonly id?: string } = {},
   stream: RowStream = process.stdout,
 ): void {
-  if (format === 'json') return void stream.write(`${JSON.stringify(json, null, 2)}\n`);
+  if (format === 'json') return void stream.write(`${visibleJson(json, 2)}\n`);
   if (format === 'ids') {
     if (id === undefined) throw new UsageError('This command has no ids to print: --format table or json.');
-    return void stream.write(`${id}\n`);
+    return void stream.write(`${visible(id)}\n`);
   }
   const width = Math.max(...Object.keys(fields).map(widthOf));
   for (const [name, value] of Object.entries(fields)) {

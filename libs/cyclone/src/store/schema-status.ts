@@ -51,7 +51,7 @@ function versionsSql(table: string): string {
 /** Why this library cannot work with the schema (R22), or undefined when it can. */
 export function schemaProblem(status: SchemaStatus): SchemaVersionError | undefined {
   const { schema, version, required, compatibleFrom, missing, functionsInstalled } = status;
-  const remedy = `Run \`npx cyclone migrate${schema === 'public' ? '' : ` --schema ${shellQuoted(schema)}`}\`, or set migrationsRun: true.`;
+  const remedy = `Run \`npx nestjs-cyclone migrate${schema === 'public' ? '' : ` --schema ${shellQuoted(schema)}`}\`, or set migrationsRun: true.`;
   if (version === null)
     return new SchemaVersionError(null, required, `The schema is ${quoteIdentifier(schema)}. ${remedy}`);
   if (compatibleFrom !== null && compatibleFrom > required) {
