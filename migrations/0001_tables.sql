@@ -138,7 +138,8 @@ create table cyclone_workers (
   kinds        text[] not null,
   started_at   timestamptz not null,
   last_seen_at timestamptz not null,
-  draining     boolean not null default false
+  draining     boolean not null default false,
+  waiting      jsonb                                 -- its steps that wait for a connection: `run:node` → since, epoch milliseconds
 ) with (fillfactor = 50);
 
 -- What operators did: written in the transaction that did it.

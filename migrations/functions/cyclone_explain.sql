@@ -1,6 +1,6 @@
 -- Why a node is not running, as one JSON document: how it stands and `reasons`, the most telling first, each {code, …}. Null when there is
 -- no such run; without `state` when the run has no such node. Changes nothing.
---   completed, discarded, cancelled · running, lease_expired · run_paused · scheduled, backoff {at}
+--   completed, discarded, cancelled · waits_for_connection {worker, since}, running, lease_expired · run_paused · scheduled, backoff {at}
 --   dependencies {open, total, nodes}, unreachable {nodes}, missed_promotion, items {open, total}, item_concurrency {limit}
 --   timer, signal, child {wakeAt}  · no_worker {deadWorkers}, no_free_slot {slots, running}, queued {ahead}, due
 create or replace function cyclone_explain(p_run bigint, p_node text, p_dead_after_ms bigint) returns jsonb
@@ -35,6 +35,12 @@ begin
     v_reasons := v_reasons || jsonb_build_object('code', case when v_step.lease_expiry < v_now then 'lease_expired' else 'running' end,
       'worker', v_step.lease_owner, 'since', cyclone_iso(v_step.started_at), 'leaseExpiry', cyclone_iso(v_step.lease_expiry),
       'liveWorkers', (select count(*) from cyclone_workers w where w.last_seen_at >= v_alive));
+    select w.id, to_timestamp((w.waiting ->> (p_run || ':' || p_node))::bigint / 1000.0) as since into v_row
+      from cyclone_workers w
+     where w.id = v_step.lease_owner and w.last_seen_at >= v_alive and w.waiting ? (p_run || ':' || p_node);
+    if found then
+      v_reasons := jsonb_build_object('code', 'waits_for_connection', 'worker', v_row.id, 'since', cyclone_iso(v_row.since)) || v_reasons;
+    end if;
   end if;
 
   if v_run.state = 'paused' and v_step.state in ('pending', 'paused') then

@@ -1,8 +1,10 @@
 -- The housekeeping of a running worker in one call (R19), once for each poll interval: "last seen", the recovery sweep, the deadline scan
 -- and the poll, which only says which of our queues hold work that is due (`due`): the lanes claim it.
+-- p_waiting names steps of this worker that wait for a connection, for operators.
 -- p_sweep is false while this process has not been connected for long enough to judge others (C8).
 create or replace function cyclone_tick(
-  p_worker text, p_queues text[], p_kinds text[], p_max_reclaims int, p_sweep boolean, p_limit int
+  p_worker text, p_queues text[], p_kinds text[], p_max_reclaims int, p_sweep boolean, p_limit int,
+  p_waiting jsonb
 ) returns table (
   event text, run_id bigint, node text, kind text, queue text, attempt int, generation int,
   node_type text, max_attempts int, timeout_ms bigint, input jsonb, info jsonb
@@ -17,7 +19,7 @@ declare
   v_now   timestamptz := cyclone_now();
   v_heads jsonb := cyclone_claim_heads(p_kinds);
 begin
-  update cyclone_workers w set last_seen_at = v_now where w.id = p_worker;
+  update cyclone_workers w set last_seen_at = v_now, waiting = p_waiting where w.id = p_worker;
   if not found then
     return query select 'unknown_worker', null::bigint, null::text, null::text, null::text, null::int, null::int,
                         null::text, null::int, null::bigint, null::jsonb, null::jsonb;

@@ -197,14 +197,18 @@ describe('a connection that breaks', () => {
     expect((await t.client.submit(EchoFlow, 3)).created).toBe(true);
   });
 
-  it('that cannot be had is a typed error which says that nothing happened', async () => {
+  it('that cannot be had within connectTimeoutMS is a typed error which says that nothing happened (F14)', async () => {
     const other = await TestClient.open({ poolSize: 1 });
     await other.sql(`select 1`);
     const pool = (other.dataSource.driver as unknown as { master: { options: object } }).master;
     Object.assign(pool.options, { connectionTimeoutMillis: 50 });
     const runner = other.dataSource.createQueryRunner();
     await runner.connect();
-    const rejection = { code: 'CYCLONE_CONNECTION_LOST', outcome: 'nothing' };
+    const cause = expect.objectContaining({
+      code: 'CYCLONE_NO_CONNECTION',
+      message: expect.stringContaining('poolSize'),
+    });
+    const rejection = { code: 'CYCLONE_CONNECTION_LOST', outcome: 'nothing', cause };
     await expect(other.client.submit(EchoFlow, 1)).rejects.toMatchObject(rejection);
     await expect(other.client.submitOnce(EchoFlow, 'k', 1)).rejects.toMatchObject(rejection);
     await expect(other.client.submitMany(EchoFlow, [1, 2])).rejects.toMatchObject(rejection);

@@ -21,7 +21,7 @@ interface TickOptions {
 function tick({ queues = ['default'], kinds = ['work'], sweep = true, limit = 100 }: TickOptions = {}): Promise<
   EngineEvent[]
 > {
-  return db.call('cyclone_tick', 'me', queues, kinds, 20, sweep, limit);
+  return db.call('cyclone_tick', 'me', queues, kinds, 20, sweep, limit, null);
 }
 
 const lastSeen = () => db.value<Date>('select last_seen_at from cyclone_workers');

@@ -109,10 +109,10 @@ describe('the start is refused (R22)', () => {
 
   it('with a pool that the worker would starve, and says what to set (C14)', async () => {
     const error = await apps.refusal({
-      imports: [apps.typeorm({ poolSize: 1 }), CycloneModule.forRoot({ migrationsRun: true })],
+      imports: [apps.typeorm({ poolSize: 2 }), CycloneModule.forRoot({ migrationsRun: true })],
     });
     expect(InvalidOptionError.is(error)).toBe(true);
-    expect(error.message).toMatch(/pool of 1.*poolSize.*worker: false/s);
+    expect(error.message).toMatch(/pool of 2.*poolSize.*worker: false/s);
   });
 
   it('with a DataSource of another database', async () => {

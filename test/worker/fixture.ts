@@ -28,6 +28,7 @@ export type TestHandlers = Readonly<Record<string, TestHandler>>;
 export interface FixtureOptions {
   readonly poolSize?: number;
   readonly observer?: CallObserver;
+  readonly onWait?: (message: string) => void;
   readonly extra?: Record<string, unknown>;
   readonly dataSource?: Parameters<typeof openDataSource>[1];
   /** Gives the password in place of the URL. */
@@ -101,6 +102,7 @@ export class Fixture {
     const connections = new Connections(dataSource, {
       preparedStatements: true,
       ...(options.observer ? { observer: options.observer } : {}),
+      ...(options.onWait ? { onWait: options.onWait } : {}),
     });
     const problems: string[] = [];
     const engine = new Engine(connections, 'public', (what, error) => problems.push(`${what}: ${String(error)}`));

@@ -296,21 +296,22 @@ describe('a pool that handlers use up', () => {
   });
 
   it('that is too small is refused with what to set (C14)', async () => {
-    fixture = await Fixture.open({ poolSize: 1 });
+    fixture = await Fixture.open({ poolSize: 2 });
     await expect(fixture.worker({}).start()).rejects.toMatchObject({
       code: 'CYCLONE_INVALID_OPTION',
       option: 'dataSource',
     });
   });
 
-  it('of two connections is enough for one lane and one completion transaction', async () => {
-    fixture = await Fixture.open({ poolSize: 2 });
+  it('of three connections is enough for one lane, a completion transaction and a query of its handler (C14, F14)', async () => {
+    fixture = await Fixture.open({ poolSize: 3 });
     const probe = await fixture.another({ poolSize: 2 });
     await fixture
       .worker({
         work: async (_: unknown, ctx) => {
           const tx = await ctx.completionTx();
           await tx.query('insert into ledger values ($1, $2, 1)', [ctx.runId, ctx.node]);
+          await fixture.dataSource.query('select 1');
         },
       })
       .start();

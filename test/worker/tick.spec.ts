@@ -38,6 +38,7 @@ async function tick(): Promise<void> {
     lane: lane as Lane,
     aftermath: aftermath as Aftermath,
     problems: new ProblemLog({ log: note, warn: note, error: note }),
+    waiting: () => undefined,
     due: () => undefined,
   }).run();
 }

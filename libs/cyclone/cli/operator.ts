@@ -23,7 +23,10 @@ export async function withOperator<T>(
   checkSchemaName(schema, SCHEMA_OPTION);
   return withPool(globals, async (pool) => {
     // One-shot calls gain nothing from prepared statements, and a pooler may be between.
-    const connections = new Connections(poolSource(pool, pg), { preparedStatements: false });
+    const connections = new Connections(poolSource(pool, pg), {
+      preparedStatements: false,
+      onWait: (message) => logger.warn(message),
+    });
     const engine = new Engine(connections, schema, (what, error) => logger.warn(`${what}: ${reasonOf(error)}`));
     try {
       return await work(new OperatorClient(engine, logger));

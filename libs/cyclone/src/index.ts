@@ -13,6 +13,7 @@ export {
   InvalidPayloadError,
   IrreversibleMigrationError,
   LeaseLostError,
+  NoConnectionError,
   NodeNotFoundError,
   NotPausedError,
   NotRetryableError,

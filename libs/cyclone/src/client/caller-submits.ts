@@ -81,7 +81,10 @@ export class CallerSubmits {
 
   /** A savepoint may have undone some, and a COMMIT of an aborted transaction all, without any error. */
   private async emitThoseThatExist(submissions: readonly Submission[], runIds: readonly string[]): Promise<void> {
-    const states = await this.engine.connections.use((session) => this.engine.runs.runStates(session, runIds));
+    const states = await this.engine.connections.use(
+      (session) => this.engine.runs.runStates(session, runIds),
+      'look at runs that were submitted',
+    );
     const made = submissions.flatMap((submission, index) => {
       const runId = runIds[index] as string;
       return states.has(runId) ? [{ submission, runId }] : [];

@@ -64,7 +64,7 @@ export class Gatherer<S extends Submission, A> {
           await this.deliver(session, batch);
           batch = [];
         }
-      });
+      }, 'submit');
     } catch (error) {
       if (connected && isSqlError(error)) for (const member of batch) await this.sendAlone(member);
       else if (connected) this.settleLost(batch, error, true);
@@ -79,7 +79,7 @@ export class Gatherer<S extends Submission, A> {
         this.connections.use((session) => {
           connected = true;
           return this.deliver(session, [member]);
-        }),
+        }, 'submit'),
       );
     } catch (error) {
       if (connected && isSqlError(error)) member.reject(error);

@@ -80,7 +80,10 @@ export class RunChanges {
     );
     if (taken.length === 0) return;
     try {
-      await this.engine.connections.use((session) => this.engine.store.endBackends(session, taken));
+      await this.engine.connections.use(
+        (session) => this.engine.store.endBackends(session, taken),
+        'end of lost sessions',
+      );
     } catch (error) {
       // The change itself is committed, so it must not look as if it had failed.
       this.logger.warn(

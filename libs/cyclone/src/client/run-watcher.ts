@@ -189,7 +189,7 @@ export class RunWatcher {
       const done = new Set(ended);
       if (runIds.length > 0) for (const runId of await this.lookAtStates(session, runIds)) done.add(runId);
       await this.readOutcomes(session, [...done]);
-    });
+    }, 'look at runs that are waited for');
   }
 
   /** Settles whoever wants a state; gives the runs whose outcome is wanted. */

@@ -34,7 +34,7 @@ export async function onConnection<T>(
     return await connections.use((session) => {
       connected = true;
       return work(session);
-    });
+    }, operation);
   } catch (error) {
     throw isSqlError(error) && connected
       ? error

@@ -23,6 +23,7 @@ export type ExplanationReason =
       readonly leaseExpiry: string;
       readonly liveWorkers: number;
     }
+  | { readonly code: 'waits_for_connection'; readonly worker: string; readonly since: string }
   | { readonly code: 'run_paused'; readonly at: string }
   | { readonly code: 'scheduled' | 'backoff'; readonly at: string; readonly error?: string }
   | {
@@ -80,6 +81,11 @@ export function describeReason(reason: ExplanationReason): string {
       return `The lease of worker ${reason.worker} expired at ${reason.leaseExpiry}; ${
         reason.liveWorkers > 0 ? 'the next sweep reclaims it.' : 'no worker is alive to reclaim it: start one.'
       }`;
+    case 'waits_for_connection':
+      return (
+        `It waits for a connection of the pool of worker ${reason.worker} for its completion transaction since ${reason.since}: ` +
+        `set a larger poolSize there, or fewer slots in worker.queues.`
+      );
     case 'run_paused':
       return `Its run was paused at ${reason.at}: resume it.`;
     case 'scheduled':

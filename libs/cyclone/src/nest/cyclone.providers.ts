@@ -62,7 +62,10 @@ export function createProviders(name: string | undefined): FactoryProvider[] {
       engine,
       [RESOLVED, FOUND, ProblemLog],
       ({ options }: Resolved, { dataSource }: FoundDataSource, log: ProblemLog) => {
-        const connections = new Connections(dataSource, { preparedStatements: options.preparedStatements });
+        const connections = new Connections(dataSource, {
+          preparedStatements: options.preparedStatements,
+          onWait: (message) => log.report(message),
+        });
         const payloads = options.codec && new PayloadSealer(options.codec);
         return new Engine(connections, options.schema, (what, error) => log.report(what, error), {
           payloads,

@@ -13,10 +13,10 @@ export class BoundedConnections extends Connections {
     private readonly timeoutMs: number,
     private readonly scope: 'transaction' | 'session',
   ) {
-    super(of.dataSource, { preparedStatements: false });
+    super(of.dataSource, { ...of.options, preparedStatements: false });
   }
 
-  override use<T>(work: (session: Session) => Promise<T>): Promise<T> {
+  override use<T>(work: (session: Session) => Promise<T>, purpose = 'read of an operator'): Promise<T> {
     return super.use((session) => {
       if (this.scope === 'transaction') {
         const begin = `begin; set local statement_timeout = ${this.timeoutMs}; set local timezone = 'UTC'`;
@@ -26,7 +26,7 @@ export class BoundedConnections extends Connections {
       if (!this.of.preparedStatements) return work(session);
       const reset = 'reset statement_timeout';
       return between(session, `set statement_timeout = ${this.timeoutMs}`, work, reset, reset);
-    });
+    }, purpose);
   }
 }
 

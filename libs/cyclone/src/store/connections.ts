@@ -1,10 +1,10 @@
 import type { DataSource, QueryRunner } from 'typeorm';
+import { waitForConnection, type CountedPool } from './connection-wait.js';
 import { rawClientOf, destroyClient, type RawClient } from './raw-client.js';
 import { Session, type SessionOptions } from './session.js';
 
 /** A pool of `pg` as TypeORM's driver holds it. */
-interface DriverPool {
-  readonly options: Record<string, unknown> & { readonly max?: number };
+interface DriverPool extends CountedPool {
   on(event: 'connect', listener: (client: RawClient) => void): unknown;
 }
 interface PostgresDriver {
@@ -17,6 +17,8 @@ interface PostgresDriver {
 /** A connection outside the pool that is not there by now will not come, unless the DataSource says otherwise. */
 const LONGEST_CONNECT_MS = 10_000;
 
+const A_CALL = 'call of the engine';
+
 /** A connection that its holder keeps for as long as it likes. */
 export interface HeldSession {
   readonly session: Session;
@@ -24,11 +26,16 @@ export interface HeldSession {
   release(broken?: boolean): Promise<void>;
 }
 
+export interface ConnectionsOptions extends SessionOptions {
+  /** Told of what waits for a connection for longer than is good (R42): a sentence with what to do. */
+  readonly onWait?: (message: string) => void;
+}
+
 /** Where sessions come from: the application's own DataSource, with its pool, its settings and its credentials. */
 export class Connections {
   constructor(
     readonly dataSource: DataSource,
-    private readonly options: SessionOptions,
+    readonly options: ConnectionsOptions,
   ) {}
 
   /** Whether statements are prepared by name. */
@@ -41,17 +48,17 @@ export class Connections {
     return this.driver.master?.options.max ?? 10;
   }
 
-  /** Takes a connection out of the pool. Rejects when the pool has none within its connectionTimeoutMillis. */
-  async hold(): Promise<HeldSession> {
+  /**
+   * Takes a connection out of the pool.
+   * @param purpose what for, as a noun: `submit of place_order`
+   * @param quiet when the caller reports a long wait itself
+   * @throws NoConnectionError when the pool has none within the DataSource's connectTimeoutMS, or 30 s (R42)
+   */
+  async hold(purpose = A_CALL, quiet = false): Promise<HeldSession> {
     const runner = this.dataSource.createQueryRunner('master');
-    protect(this.driver.master);
-    let client: RawClient;
-    try {
-      client = await rawClientOf(runner);
-    } catch (error) {
-      await runner.release();
-      throw error;
-    }
+    const { master } = this.driver;
+    protect(master);
+    const client = await waitForConnection(runner, master, purpose, quiet ? undefined : this.options.onWait);
     return {
       session: new Session(client, this.options),
       release: async (broken = false) => {
@@ -62,8 +69,8 @@ export class Connections {
   }
 
   /** Runs `work` on a connection of the pool. One that fails with anything but a plain SQL error is cut. */
-  async use<T>(work: (session: Session) => Promise<T>): Promise<T> {
-    const held = await this.hold();
+  async use<T>(work: (session: Session) => Promise<T>, purpose = A_CALL): Promise<T> {
+    const held = await this.hold(purpose);
     let broken = true;
     try {
       const result = await work(held.session);
@@ -79,7 +86,12 @@ export class Connections {
 
   /** A session on the connection of the caller's transaction. */
   async join(runner: QueryRunner): Promise<Session> {
-    return new Session(await rawClientOf(runner), this.options, false);
+    return this.within(await rawClientOf(runner));
+  }
+
+  /** A session on a connection that has a transaction open. */
+  within(client: RawClient): Session {
+    return new Session(client, this.options, false);
   }
 
   /**

@@ -44,6 +44,8 @@ export interface TickRequest {
   readonly maxReclaims: number | null;
   readonly sweep: boolean;
   readonly limit: number;
+  /** Steps that wait for a connection, with the time since when in epoch milliseconds. */
+  readonly waiting?: Readonly<Record<string, number>> | undefined;
 }
 
 export interface WorkerRecord {
@@ -88,7 +90,7 @@ export class EngineStore {
     this.statements = {
       flush: rows('cyclone_flush', 10),
       settle: rows('cyclone_settle', 11),
-      tick: rows('cyclone_tick', 6),
+      tick: rows('cyclone_tick', 7),
       adopt: rows('cyclone_adopt', 8),
       cancel: rows('cyclone_cancel', 2),
       pause: rows('cyclone_pause', 1),
@@ -151,8 +153,16 @@ export class EngineStore {
 
   /** Housekeeping of a worker: last seen, sweep, deadlines, poll (cyclone_tick). */
   tick(session: Session, request: TickRequest): Promise<EngineRow[]> {
-    const { worker, queues, kinds, maxReclaims, sweep, limit } = request;
-    return this.engineRows(session, 'tick', [worker, queues, kinds, maxReclaims, sweep, limit]);
+    const { worker, queues, kinds, maxReclaims, sweep, limit, waiting } = request;
+    return this.engineRows(session, 'tick', [
+      worker,
+      queues,
+      kinds,
+      maxReclaims,
+      sweep,
+      limit,
+      waiting ? JSON.stringify(waiting) : null,
+    ]);
   }
 
   /** Finds out what became of a call of `lostSession` whose answer was lost (cyclone_adopt, C4). */

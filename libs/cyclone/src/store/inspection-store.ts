@@ -86,6 +86,8 @@ export interface WorkerStatus {
   readonly draining: boolean;
   readonly running: number;
   readonly status: 'idle' | 'busy' | 'draining' | 'dead';
+  /** How many of its steps have waited for a connection of its pool for longer than 5 s; 100 at most are counted. */
+  readonly waitingForConnection: number;
 }
 
 /** Available steps that no live worker serves. */
@@ -132,7 +134,8 @@ export class InspectionStore {
     this.workerList = statement(
       'workers',
       `select json_build_object('id', id, 'host', host, 'pid', pid, 'version', version, 'queues', queues, 'kinds', kinds,
-                'startedAt', ${iso('started_at')}, 'lastSeenAt', ${iso('last_seen_at')}, 'draining', draining, 'running', running, 'status', status)
+                'startedAt', ${iso('started_at')}, 'lastSeenAt', ${iso('last_seen_at')}, 'draining', draining, 'running', running, 'status', status,
+                'waitingForConnection', (select count(*) from jsonb_object_keys(waiting)))
          from ${quoted}.cyclone_worker_list($1)`,
     );
     this.unservedList = statement(

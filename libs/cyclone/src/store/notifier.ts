@@ -128,7 +128,7 @@ export class Notifier {
     this.sending = this.connections
       .use(async (session) => {
         for (const payload of payloads) await session.rows(NOTIFY, [this.channel, payload]);
-      })
+      }, 'notification of other processes')
       .catch(this.onError)
       .finally(() => {
         this.sending = undefined;

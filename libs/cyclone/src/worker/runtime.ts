@@ -5,7 +5,7 @@ import type { EngineRow } from '../store/engine-row.js';
 import type { Lease } from '../store/lease.js';
 import type { Wakeup } from '../store/notifier.js';
 import { Aftermath } from './aftermath.js';
-import { Semaphore } from './completion/semaphore.js';
+import { ConnectionLine } from './completion/connection-line.js';
 import type { Execution } from './execution.js';
 import { Executor } from './executor.js';
 import type { RegisteredHandler } from './handler.js';
@@ -50,6 +50,7 @@ export class Runtime implements LaneHost {
   readonly executor: Executor;
   readonly keeper: LeaseKeeper;
   readonly tick: Tick;
+  private readonly line: ConnectionLine;
   readonly inContext = captureContext();
   claiming = false;
   private stopping = false;
@@ -77,6 +78,10 @@ export class Runtime implements LaneHost {
     this.lanes = Array.from({ length: lanes }, (_, index) => new Lane(index, this));
     this.lonely = new LonelySettler(this);
     this.aftermath = new Aftermath(engine, this.owner, (leases) => this.taken(leases));
+    const { connections } = engine;
+    // A handler in a completion transaction may need a second connection (C14).
+    const capacity = Math.max(1, connections.poolSize - lanes - 1);
+    this.line = new ConnectionLine({ connections, problems, lanes, capacity });
     this.executor = new Executor({
       engine,
       owner: this.owner,
@@ -88,7 +93,7 @@ export class Runtime implements LaneHost {
       problems,
       logger,
       inContext: this.inContext,
-      semaphore: new Semaphore(Math.max(1, engine.connections.poolSize - lanes - 1)),
+      line: this.line,
       stopped: this.stopped.signal,
       hand: (execution) => this.laneOf(execution).hand(execution),
       onSlotFree: () => this.wake(),
@@ -109,6 +114,7 @@ export class Runtime implements LaneHost {
       lane: this.lanes.at(-1) as Lane,
       aftermath: this.aftermath,
       problems,
+      waiting: () => this.line.waiting(),
       due: (queues) => this.heat(queues),
     });
     this.listener = options.listen ? new Listener(engine, problems) : undefined;
@@ -172,6 +178,7 @@ export class Runtime implements LaneHost {
         purged,
         this.listener?.stop(),
         this.keeper.stop(),
+        this.line.close(),
         ...this.lanes.map((lane) => lane.close(LAST_CALL_MS)),
       ]),
     );
@@ -188,6 +195,7 @@ export class Runtime implements LaneHost {
   }
 
   execute(row: EngineRow, sentAt: number): void {
+    this.line.prepare();
     this.executor.start(row, sentAt);
   }
 

@@ -22,6 +22,8 @@ export interface TickTools {
   readonly lane: Lane;
   readonly aftermath: Aftermath;
   readonly problems: ProblemLog;
+  /** Steps that have waited for a connection for longer than is good, with the time since when in epoch milliseconds (R42). */
+  waiting(): Readonly<Record<string, number>> | undefined;
   /** These queues hold work that is due. */
   due(queues: readonly string[]): void;
 }
@@ -72,6 +74,7 @@ export class Tick {
       maxReclaims: options.maxReclaims,
       sweep: this.maySweep,
       limit: SWEEP_LIMIT,
+      waiting: this.tools.waiting(),
     });
     if (rows.some((row) => row.event === 'unknown_worker')) {
       await engine.store.registerWorker(session, {

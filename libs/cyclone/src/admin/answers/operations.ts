@@ -67,6 +67,10 @@ export const WORKER: Schema = object({
   draining: flag,
   running: integer,
   status: oneOf(['idle', 'busy', 'draining', 'dead']),
+  waiting_for_connection: {
+    ...integer,
+    description: 'Steps that have waited for a connection of its pool for longer than 5 s.',
+  },
 });
 
 export const COUNT: Schema = object({

@@ -57,7 +57,7 @@ export const EXPECTED_TABLES: Readonly<Record<string, string>> = {
     'parent_node text, item_index integer, concurrency integer, progress real, progress_note text',
   cyclone_workers:
     'id text, host text, pid integer, version text, queues jsonb, kinds text[], ' +
-    'started_at timestamp with time zone, last_seen_at timestamp with time zone, draining boolean',
+    'started_at timestamp with time zone, last_seen_at timestamp with time zone, draining boolean, waiting jsonb',
 };
 
 export const EXPECTED_INDEXES: readonly string[] = [

@@ -77,6 +77,20 @@ const checkWorkers: WorkCheck = async ({ session, inspection }) => {
   return findings.length > 0 ? findings : ok('workers', `${live} worker(s) alive, ${idle} of them idle.`);
 };
 
+/** Steps whose completion transaction gets no connection: the pool of their worker is too small for what its handlers do. */
+const checkConnections: WorkCheck = async ({ session, inspection }) => {
+  const workers = await inspection.workers(session);
+  return workers
+    .filter(({ status, waitingForConnection }) => status !== 'dead' && waitingForConnection > 0)
+    .map(({ id, waitingForConnection }) => ({
+      check: 'connections',
+      level: 'warning',
+      message: `${waitingForConnection} step(s) on worker ${id} wait for a connection of its pool for their completion transaction.`,
+      advice:
+        "Set a larger poolSize in its DataSource's options or fewer slots in worker.queues, and look for code that keeps a connection while it waits for something else.",
+    }));
+};
+
 /** Steps that wait for a worker nobody has started. */
 const checkServed: WorkCheck = async ({ session, inspection }) => {
   const unserved = await inspection.unserved(session);
@@ -91,4 +105,10 @@ const checkServed: WorkCheck = async ({ session, inspection }) => {
   }));
 };
 
-export const workChecks: readonly WorkCheck[] = [checkStranded, checkLeases, checkWorkers, checkServed];
+export const workChecks: readonly WorkCheck[] = [
+  checkStranded,
+  checkLeases,
+  checkWorkers,
+  checkConnections,
+  checkServed,
+];

@@ -23,7 +23,7 @@ export async function decideCommit(
         const now = await engine.store.transactionStatus(session, xid);
         if (now === 'in progress') await engine.store.endBackends(session, [lease]);
         return now;
-      });
+      }, 'look at a commit whose answer was lost');
       if (status === 'committed' || status === 'aborted') return status;
     } catch (error) {
       problems.report('What became of a commit could not be found out yet', error);

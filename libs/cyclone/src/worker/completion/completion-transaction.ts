@@ -1,17 +1,18 @@
-import type { EntityManager, QueryRunner } from 'typeorm';
+import type { EntityManager } from 'typeorm';
 import { CompletionTransactionError, LeaseLostError, type TransactionProblem } from '../../model/errors/index.js';
 import { LEASE_IS_LOST, TRANSACTION_IS_FOREIGN } from '../../store/completion-store.js';
-import { isSqlError } from '../../store/connections.js';
+import { isSqlError, type HeldSession } from '../../store/connections.js';
 import type { EngineRow } from '../../store/engine-row.js';
 import type { Engine } from '../../store/engine.js';
-import { destroyClient, rawClientOf, type RawClient } from '../../store/raw-client.js';
+import { destroyClient, type RawClient } from '../../store/raw-client.js';
 import type { Session } from '../../store/session.js';
 import type { Execution } from '../execution.js';
 import { COMPLETION_PLANS, PlanFreshness } from '../lanes/plan-freshness.js';
 import type { ProblemLog } from '../worker-logger.js';
 import { decideCommit } from './commit-decision.js';
+import type { ConnectionLine } from './connection-line.js';
+import type { Place } from './connection-place.js';
 import { GuardedRunner } from './guarded-runner.js';
-import type { Permit, Semaphore } from './semaphore.js';
 
 const TRANSACTION_IS_ABORTED = '25P02';
 
@@ -19,7 +20,7 @@ const TRANSACTION_IS_ABORTED = '25P02';
 export interface TransactionTools {
   readonly engine: Engine;
   readonly owner: string;
-  readonly semaphore: Semaphore;
+  readonly line: ConnectionLine;
   readonly problems: ProblemLog;
   /** Aborts when the worker is done with the database. */
   readonly stopped: AbortSignal;
@@ -51,7 +52,7 @@ export class CompletionTransaction {
   /** Of the connection; `committing` while subscribers and the engine have it. */
   private phase: 'none' | 'opening' | 'open' | 'committing' = 'none';
   private opening: Promise<EntityManager> | undefined;
-  private permit: Permit | undefined;
+  private place: Place | undefined;
   private runner: GuardedRunner | undefined;
   private client: RawClient | undefined;
   private xid = '';
@@ -112,26 +113,26 @@ export class CompletionTransaction {
     if (this.phase === 'opening') {
       // Its continuation finds out and cleans up.
       if (this.client) destroyClient(this.client);
-      else this.permit?.release();
+      else void this.place?.release(false);
     } else if (this.phase === 'open' && this.underWay === 0) await this.undo();
     else await this.release(true);
     this.whenQuiet.splice(0).forEach((resolve) => resolve());
   }
 
   private async begin(): Promise<EntityManager> {
-    const { engine, semaphore } = this.tools;
+    const { engine, line } = this.tools;
     this.phase = 'opening';
-    this.permit = semaphore.acquire();
-    await this.permit.granted;
-    this.assertNotAbandoned();
-    const runner: QueryRunner = engine.connections.dataSource.createQueryRunner('master');
-    let client: RawClient | undefined;
+    this.place = line.enter(this.execution);
     try {
-      client = await rawClientOf(runner);
+      const held = await this.place.granted;
       this.assertNotAbandoned();
-      const session = await engine.connections.join(runner);
+      const { client } = (held as HeldSession).session;
+      const session = engine.connections.within(client);
       const newPlans = arePlansOld(client);
-      const guarded = new GuardedRunner(runner, client, {
+      // It never takes a connection by itself: whatever it asks for goes to this one.
+      const runner = engine.connections.dataSource.createQueryRunner('master');
+      this.client = client;
+      this.runner = new GuardedRunner(runner, client, {
         hasSubscribers: engine.connections.dataSource.subscribers.length > 0,
         begin: async () => {
           this.xid = await engine.completions.begin(session, this.execution, newPlans);
@@ -142,14 +143,11 @@ export class CompletionTransaction {
         refusal: () => this.refusal(),
         track: (statement) => this.track(statement),
       });
-      this.runner = guarded;
-      this.client = client;
-      await guarded.start();
+      await this.runner.start();
       this.assertNotAbandoned();
       this.phase = 'open';
       return runner.manager;
     } catch (error) {
-      if (!this.runner) await runner.release(); // not yet guarded: the pool gets it back as it was
       await this.release(true);
       throw error;
     }
@@ -207,18 +205,18 @@ export class CompletionTransaction {
   }
 
   private async release(broken: boolean): Promise<void> {
-    const { runner, client } = this;
+    const { runner, place } = this;
     this.runner = undefined;
+    this.place = undefined;
     try {
-      if (runner) {
-        if (broken && client) destroyClient(client);
-        await runner.release();
-      }
+      await runner?.release();
+    } catch (error) {
+      this.tools.problems.report('A query runner could not be released', error);
+    }
+    try {
+      await place?.release(broken);
     } catch (error) {
       this.tools.problems.report('A connection could not be released', error);
-    } finally {
-      this.permit?.release();
-      this.permit = undefined;
     }
   }
 

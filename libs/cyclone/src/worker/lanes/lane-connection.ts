@@ -22,7 +22,7 @@ export class LaneConnection {
   }
 
   static async open(connections: Connections, name: string): Promise<LaneConnection> {
-    const held = await connections.hold();
+    const held = await connections.hold('lane of the worker');
     const connection = new LaneConnection(name, held);
     try {
       await nameSession(held.session, name);

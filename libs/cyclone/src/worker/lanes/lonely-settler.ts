@@ -70,7 +70,7 @@ export class LonelySettler {
         } finally {
           await unnameSession(session);
         }
-      });
+      }, `settlement of step ${execution.key}`);
       lane.settledAlone(rows, execution);
     } catch (error) {
       if (isLockTimeout(error)) return true;
