@@ -1,4 +1,4 @@
--- Makes a node's input of upstream outputs (R4): {"f": node} an output, {"f": node, "k": key} one key of it,
+-- Makes a node's input of upstream outputs (R4): {"f": node} an output, {"f": node, "k": [key, …]} what lies below these keys of it,
 -- {"o": {…}} an object, {"a": […]} an array, {"l": value} a literal. A missing key is left out of an object and is null alone.
 -- Answers SQL null when the result would be larger than 64 MiB (R36), so that the caller discards the node.
 -- It runs inside functions that have pinned search_path and the planner settings, once for each promoted node.
@@ -14,18 +14,18 @@ declare
   v_entry  record;
 begin
   if p_spec ? 'f' then
-    select case when p_spec ? 'k' then s.output -> (p_spec ->> 'k') else s.output end into v_result
+    select case when p_spec ? 'k' then cyclone_below(s.output, p_spec -> 'k') else s.output end into v_result
       from cyclone_steps s where s.run_id = p_run and s.node = p_spec ->> 'f';
     return coalesce(v_result, 'null'::jsonb);
   elsif p_spec ? 'o' then
     for v_entry in select e.key, e.value from jsonb_each(p_spec -> 'o') e loop
-      if v_entry.value ? 'k' and not exists (
-        select 1 from cyclone_steps s
-         where s.run_id = p_run and s.node = v_entry.value ->> 'f' and jsonb_typeof(s.output) = 'object' and s.output ? (v_entry.value ->> 'k')
-      ) then
-        continue;
+      if v_entry.value ? 'k' then
+        select cyclone_below(s.output, v_entry.value -> 'k') into v_part
+          from cyclone_steps s where s.run_id = p_run and s.node = v_entry.value ->> 'f';
+        continue when v_part is null;
+      else
+        v_part := cyclone_resolve_input(p_run, v_entry.value);
       end if;
-      v_part := cyclone_resolve_input(p_run, v_entry.value);
       v_size := v_size + octet_length(v_part::text);
       if v_part is null or v_size > v_limit then
         return null;

@@ -2,10 +2,10 @@
 import type { QueryRunner } from 'typeorm';
 import { buildPlan, standalonePlan } from '../graph/build-plan.js';
 import type { SubmitOptions } from '../graph/client-types.js';
-import type { ActionHandle, StepHandle } from '../graph/handle.js';
+import type { AnyHandle, HandleInput, HandleOutput } from '../graph/handle.js';
+import type { MustEnqueueNoInput, MustSubmitNoInput, OrLeftOut } from '../graph/input-signature.js';
 import { PlanContext } from '../graph/plan-context.js';
 import type { RunPlan } from '../graph/plan.js';
-import type { StoredOutput } from '../graph/stored.js';
 import type { WorkflowDefinition, WorkflowInput, WorkflowOutput } from '../graph/workflow.js';
 import { CycloneError } from '../model/errors/cyclone-error.js';
 import { TransactionConflictError } from '../model/errors/graph-errors.js';
@@ -24,6 +24,8 @@ import { RunWatcher } from './run-watcher.js';
 import { SubmitBatcher } from './submit-batcher.js';
 import { checkKey, resolveSettings, type SubmitSettings } from './submit-settings.js';
 import { keyed, sealed, toSubmission, type KeyedSubmission, type Submission } from './submission.js';
+
+type AnyWorkflow = Type<WorkflowDefinition<any, any>>;
 
 /**
  * Submits runs and waits for them. Inject it anywhere. Whatever is refused writes nothing, and leaves the caller's transaction as it
@@ -54,11 +56,15 @@ export class WorkflowClient {
    *   UnknownHandlerError, and whatever `define` throws: nothing was written
    * @throws ConnectionLostError when the database cannot be reached; its `outcome` says whether the run may exist
    */
-  async submit<W extends WorkflowDefinition<any, any>>(
+  submit<W extends WorkflowDefinition<any, any>>(
+    workflow: Type<W> & MustSubmitNoInput<WorkflowInput<W>>,
+  ): Promise<RunHandle<WorkflowOutput<W>>>;
+  submit<W extends WorkflowDefinition<any, any>>(
     workflow: Type<W>,
     input: WorkflowInput<W>,
-    options: SubmitOptions = {},
-  ): Promise<RunHandle<WorkflowOutput<W>>> {
+    options?: SubmitOptions,
+  ): Promise<RunHandle<WorkflowOutput<W>>>;
+  async submit(workflow: AnyWorkflow, input?: unknown, options: SubmitOptions = {}): Promise<RunHandle<unknown>> {
     const known = this.definitions.workflow(workflow);
     const settings = resolveSettings(options, known.runDeadline);
     const runner = this.callers.runnerOf(options.tx);
@@ -74,12 +80,22 @@ export class WorkflowClient {
    * @throws what submit throws
    * @throws TransactionConflictError in a transaction of the caller, which can still roll back or go on
    */
-  async submitOnce<W extends WorkflowDefinition<any, any>>(
+  submitOnce<W extends WorkflowDefinition<any, any>>(
+    workflow: Type<W> & MustSubmitNoInput<WorkflowInput<W>>,
+    key: string,
+  ): Promise<RunHandle<WorkflowOutput<W>>>;
+  submitOnce<W extends WorkflowDefinition<any, any>>(
     workflow: Type<W>,
     key: string,
     input: WorkflowInput<W>,
+    options?: SubmitOptions,
+  ): Promise<RunHandle<WorkflowOutput<W>>>;
+  async submitOnce(
+    workflow: AnyWorkflow,
+    key: string,
+    input?: unknown,
     options: SubmitOptions = {},
-  ): Promise<RunHandle<WorkflowOutput<W>>> {
+  ): Promise<RunHandle<unknown>> {
     const onceKey = checkKey(key);
     const known = this.definitions.workflow(workflow);
     const settings = resolveSettings(options, known.runDeadline);
@@ -115,15 +131,16 @@ export class WorkflowClient {
 
   /**
    * Starts a standalone job: a run of one node (R5).
+   * @param input may be left out, or undefined, for a handler that takes none
    * @throws what submit throws
    */
-  enqueue<I, O>(
-    handle: StepHandle<I, O>,
-    input: NoInfer<I>,
+  enqueue<H extends AnyHandle>(handle: H & MustEnqueueNoInput<HandleInput<H>>): Promise<RunHandle<HandleOutput<H>>>;
+  enqueue<H extends AnyHandle>(
+    handle: H,
+    input: OrLeftOut<HandleInput<H>>,
     options?: SubmitOptions,
-  ): Promise<RunHandle<StoredOutput<O>>>;
-  enqueue<I>(handle: ActionHandle<I>, input: NoInfer<I>, options?: SubmitOptions): Promise<RunHandle<void>>;
-  async enqueue(handle: unknown, input: unknown, options: SubmitOptions = {}): Promise<RunHandle<unknown>> {
+  ): Promise<RunHandle<HandleOutput<H>>>;
+  async enqueue(handle: unknown, input?: unknown, options: SubmitOptions = {}): Promise<RunHandle<unknown>> {
     const settings = resolveSettings(options);
     const runner = this.callers.runnerOf(options.tx);
     const plan = standalonePlan(this.context, handle, input, settings.execution);
@@ -135,21 +152,11 @@ export class WorkflowClient {
    * Starts a standalone job for each input, in order, all in one transaction or none of them (R8).
    * @throws what submit throws; the message names the index of the input
    */
-  enqueueMany<I, O>(
-    handle: StepHandle<I, O>,
-    inputs: readonly NoInfer<I>[],
-    options?: SubmitOptions,
-  ): Promise<RunHandle<StoredOutput<O>>[]>;
-  enqueueMany<I>(
-    handle: ActionHandle<I>,
-    inputs: readonly NoInfer<I>[],
-    options?: SubmitOptions,
-  ): Promise<RunHandle<void>[]>;
-  async enqueueMany(
-    handle: unknown,
-    inputs: readonly unknown[],
+  async enqueueMany<H extends AnyHandle>(
+    handle: H,
+    inputs: readonly OrLeftOut<HandleInput<H>>[],
     options: SubmitOptions = {},
-  ): Promise<RunHandle<unknown>[]> {
+  ): Promise<RunHandle<HandleOutput<H>>[]> {
     const settings = resolveSettings(options);
     return this.placeMany(inputs, options, settings, async (input) =>
       standalonePlan(this.context, handle, input, settings.execution),

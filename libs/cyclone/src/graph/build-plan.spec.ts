@@ -3,7 +3,7 @@ import { Step } from '../nest/decorators/step.decorator.js';
 import { buildPlan, standalonePlan } from './build-plan.js';
 import { WorkflowBuilder } from './builder.js';
 import type { Node, StepNode } from './handle.js';
-import { from, join, lit } from './inputs.js';
+import { from, join, lit, type Input } from './inputs.js';
 import { PlanContext } from './plan-context.js';
 import type { RunPlan } from './plan.js';
 import { stepsOf } from './steps-of.js';
@@ -89,7 +89,7 @@ describe('a plan', () => {
         queue: 'default',
         priority: 0,
         inputJson: null,
-        inputSpec: '{"o":{"id":{"f":"one","k":"id"},"all":{"f":"two"}}}',
+        inputSpec: '{"o":{"id":{"f":"one","k":["id"]},"all":{"f":"two"}}}',
         openDeps: 2,
         dependents: 0,
         maxAttempts: 5,
@@ -182,7 +182,7 @@ describe('an input', () => {
       json: null,
       spec: {
         o: {
-          a: { o: { b: { f: 'one', k: 'id' }, c: { a: [{ l: 1 }, { f: 'one' }] } } },
+          a: { o: { b: { f: 'one', k: ['id'] }, c: { a: [{ l: 1 }, { f: 'one' }] } } },
           d: { l: { e: 2 } },
           f: { l: [] },
         },
@@ -199,7 +199,7 @@ describe('an input', () => {
   it('keeps keys called __proto__, o, f and l apart from the format (R36)', () => {
     const hostile: unknown = JSON.parse('{"__proto__":{"f":"one"},"o":1,"l":2}');
     expect(compile((one) => join({ literal: lit(hostile), f: from(one, 'id'), o: lit(1) })).spec).toEqual({
-      o: { literal: { l: hostile }, f: { f: 'one', k: 'id' }, o: { l: 1 } },
+      o: { literal: { l: hostile }, f: { f: 'one', k: ['id'] }, o: { l: 1 } },
     });
   });
 
@@ -208,7 +208,27 @@ describe('an input', () => {
       const one = b.step(h.one, lit(1), { node: 'a "b" \\ é' });
       b.step(h.two, from(one as StepNode<Record<string, unknown>>, 'k"ey'));
     });
-    expect(JSON.parse(nodeOf(run, 'two')?.inputSpec ?? '')).toEqual({ f: 'a "b" \\ é', k: 'k"ey' });
+    expect(JSON.parse(nodeOf(run, 'two')?.inputSpec ?? '')).toEqual({ f: 'a "b" \\ é', k: ['k"ey'] });
+  });
+
+  it('F35: reads below several keys, which the database follows (R4)', () => {
+    const run = plan((b) => {
+      const one = b.step(h.one, lit(1)) as StepNode<{ to?: { city: { zip: string } } }>;
+      b.step(h.two, from(one, 'to', 'city', 'zip'));
+    });
+    expect(JSON.parse(nodeOf(run, 'two')?.inputSpec ?? '')).toEqual({ f: 'one', k: ['to', 'city', 'zip'] });
+  });
+
+  it('F35: needs no argument, which the handler gets as null', () => {
+    const run = plan((b) => {
+      const one = b.step(h.one);
+      b.step(h.two, undefined, { after: one });
+    });
+    expect(run.nodes.map(({ inputJson, inputSpec }) => [inputJson, inputSpec])).toEqual([
+      ['null', null],
+      ['null', null],
+    ]);
+    expect(run.deps).toEqual([['two', 'one']]);
   });
 
   it('is stored as it was when the node was added', () => {
@@ -256,6 +276,18 @@ describe('a graph is refused before anything is written (R3)', () => {
     ['reads an action', 'two', 'an action has no output', (b) => b.step(h.two, from(b.action(h.act, lit(1)) as never))],
     ['returns an action', 'act', 'an action has no output', (b) => b.action(h.act, lit(1))],
     ['returns something else', undefined, 'a step of its graph', (b) => (b.step(h.one, lit(1)), 'one')],
+    [
+      'reads a key that is no text',
+      'two',
+      'no text but undefined (at input)',
+      (b) => b.step(h.two, from(b.step(h.one, lit(1)) as StepNode<{ id: string }>, undefined as never)),
+    ],
+    [
+      'reads a key below a key that is no text',
+      'two',
+      'no text but number (at input.x)',
+      (b) => b.step(h.two, join({ x: (from as (...all: unknown[]) => Input<never>)(b.step(h.one, lit(1)), 'id', 0) })),
+    ],
     ['reads something that is no node', 'two', 'no node', (b) => b.step(h.two, from({ node: 'one' } as never))],
     [
       'waits for something that is no node',

@@ -1,5 +1,6 @@
 import { GraphDraft, type NodeOptions } from './draft.js';
 import type { ActionHandle, Node, StepHandle, StepNode } from './handle.js';
+import type { InputFor, MustTakeNoInput } from './input-signature.js';
 import type { Input } from './inputs.js';
 import { PlanContext } from './plan-context.js';
 import type { StoredOutput } from './stored.js';
@@ -13,17 +14,27 @@ export class WorkflowBuilder {
 
   /**
    * Adds a step, whose output can be read with `from`.
+   * @param input what `lit`, `from` or `join` made; may be left out, or undefined, for a handler that takes none
    * @throws InvalidGraphError, InvalidPayloadError, PayloadTooLargeError, InvalidOptionError, each naming the node (R3)
    */
-  step<I, O>(handle: StepHandle<I, O>, input: Input<NoInfer<I>>, options?: NodeOptions): StepNode<StoredOutput<O>> {
-    return this.draft.add('step', handle, input, options) as Node as StepNode<StoredOutput<O>>;
+  step<I, O>(handle: StepHandle<I, O> & MustTakeNoInput<I>): StepNode<StoredOutput<O>>;
+  step<I, O, X = Input<I>>(
+    handle: StepHandle<I, O>,
+    input: InputFor<I, X>,
+    options?: NodeOptions,
+  ): StepNode<StoredOutput<O>>;
+  step(handle: unknown, input?: unknown, options?: NodeOptions): Node {
+    return this.draft.add('step', handle, input, options);
   }
 
   /**
    * Adds an action, which has no output.
+   * @param input what `lit`, `from` or `join` made; may be left out, or undefined, for a handler that takes none
    * @throws InvalidGraphError, InvalidPayloadError, PayloadTooLargeError, InvalidOptionError, each naming the node (R3)
    */
-  action<I>(handle: ActionHandle<I>, input: Input<NoInfer<I>>, options?: NodeOptions): Node {
+  action<I>(handle: ActionHandle<I> & MustTakeNoInput<I>): Node;
+  action<I, X = Input<I>>(handle: ActionHandle<I>, input: InputFor<I, X>, options?: NodeOptions): Node;
+  action(handle: unknown, input?: unknown, options?: NodeOptions): Node {
     return this.draft.add('action', handle, input, options);
   }
 }

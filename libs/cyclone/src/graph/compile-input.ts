@@ -27,10 +27,14 @@ interface Part {
 }
 
 /**
+ * @param input an expression; undefined for none, which the handler gets as null
  * @throws InvalidPayloadError, PayloadTooLargeError for a literal that cannot be stored (R36), and what the options throw
  */
 export function compileInput(input: unknown, options: CompileOptions): CompiledInput {
-  const { json, known } = compile(input, 'input', 0, options) ?? { json: 'null', known: true };
+  const { json, known } = (input === undefined ? undefined : compile(input, 'input', 0, options)) ?? {
+    json: 'null',
+    known: true,
+  };
   if (json.length * 3 > options.maxBytes && Buffer.byteLength(json) > options.maxBytes) {
     throw new PayloadTooLargeError('input', options.maxBytes, options.node);
   }
@@ -52,8 +56,9 @@ function compile(value: unknown, path: string, depth: number, options: CompileOp
       };
     case 'from': {
       options.use(expression.node);
-      const key = expression.key === undefined ? '' : `,"k":${encodeKey(expression.key, path, options)}`;
-      return { json: `{"f":${JSON.stringify(expression.node.node)}${key}}`, known: false };
+      const keys = expression.keys.map((key) => readableKey(key, path, options));
+      const below = keys.length === 0 ? '' : `,"k":[${keys.join(',')}]`;
+      return { json: `{"f":${JSON.stringify(expression.node.node)}${below}}`, known: false };
     }
     case 'join':
       return compileShape(expression.shape, path, depth, options);
@@ -93,6 +98,15 @@ function assemble(parts: readonly Part[], write: (items: readonly string[]) => s
 
 function isShape(value: unknown): value is object {
   return typeof value === 'object' && value !== null && expressionOf(value) === undefined;
+}
+
+function readableKey(key: unknown, path: string, options: CompileOptions): string {
+  if (typeof key !== 'string') {
+    throw options.refuse(
+      `reads a key that is no text but ${key === null ? 'null' : typeof key} (at ${path}). Name the key in from().`,
+    );
+  }
+  return encodeKey(key, path, options);
 }
 
 function encodeKey(key: string, path: string, options: CompileOptions): string {

@@ -16,8 +16,8 @@ export const MAX_EDGES = 100_000;
 export interface NodeOptions extends NodeExecution {
   /** Its name, unique in the graph: no `[` or `]`, at most 512 bytes. @default the kind of the handler */
   readonly node?: string;
-  /** Nodes that must complete first although this one reads nothing of them. */
-  readonly after?: readonly Node[];
+  /** The node or nodes that must complete first although this one reads nothing of them. */
+  readonly after?: Node | readonly Node[];
 }
 
 const NODE_OPTIONS = [
@@ -93,8 +93,7 @@ export class GraphDraft {
       throw this.error(`has an unknown onDepFailure. Use ${DEP_FAILURE_POLICIES.join(' or ')}.`, node);
     }
     if (options?.after !== undefined) {
-      if (!Array.isArray(options.after)) throw this.error('has an option `after` that is no list of nodes.', node);
-      for (const target of options.after) upstream.add(this.upstreamNode(target, node, 'waits for', false));
+      for (const target of [options.after].flat()) upstream.add(this.upstreamNode(target, node, 'waits for', false));
     }
     if (this.deps.length + upstream.size > MAX_EDGES) {
       throw this.error(`brings the graph over ${MAX_EDGES} edges. Split it into child runs.`, node);

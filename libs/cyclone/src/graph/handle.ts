@@ -1,23 +1,37 @@
+// oxlint-disable typescript/no-explicit-any -- inference over every handle
 import type { HandlerMetadata } from './metadata.js';
+import type { StoredOutput } from './stored.js';
 
-/** Phantom keys: they carry types and do not exist at run time. */
-declare const IN: unique symbol;
-declare const OUT: unique symbol;
+// Properties that begin with ✖ carry types and do not exist at run time. The compiler's error reads their names where they are missing.
 
 /** A reference to a `@Step()` method: what it takes and gives, without touching the container. Get it from `stepsOf`. */
 export interface StepHandle<I, O> {
   /** The registered name of the handler. */
   readonly kind: string;
-  readonly [IN]: (input: I) => void;
-  readonly [OUT]: O;
+  readonly '✖ a handle from stepsOf(Class)': (input: I) => void;
+  readonly '✖ a step; add an action with builder.action()': O;
 }
 
 /** A reference to an `@Action()` method. */
 export interface ActionHandle<I> {
   readonly kind: string;
   readonly output: 'none';
-  readonly [IN]: (input: I) => void;
+  readonly '✖ a handle from stepsOf(Class)': (input: I) => void;
+  readonly '✖ an action; add a step with builder.step()': true;
 }
+
+/** What can be enqueued. */
+export type AnyHandle = StepHandle<any, any> | ActionHandle<any>;
+/** What a handle takes; of one of several, what all of them take. */
+export type HandleInput<H> = [H] extends [{ readonly '✖ a handle from stepsOf(Class)': (input: infer I) => void }]
+  ? I
+  : never;
+/** What a handle gives, as stored: void for an action. */
+export type HandleOutput<H> = [H] extends [never]
+  ? unknown
+  : H extends StepHandle<any, infer O>
+    ? StoredOutput<O>
+    : void;
 
 /** A node of a graph under construction. */
 export interface Node {
@@ -27,7 +41,7 @@ export interface Node {
 
 /** A node with an output. */
 export interface StepNode<out O> extends Node {
-  readonly [OUT]: O;
+  readonly '✖ an output; an action has none': O;
 }
 
 /** In the global registry, so that a handle of one copy of the package is a handle in another. */

@@ -12,6 +12,39 @@ export type IsVoid<T> = IsAny<T> extends true ? false : [T] extends [void] ? tru
 type OutputOf<M> = M extends (...args: any[]) => infer R ? Awaited<R> : never;
 type InputOf<M> = M extends (input: infer I, ...rest: any[]) => unknown ? I : never;
 type Same<A, B> = [A] extends [B] ? ([B] extends [A] ? true : false) : false;
+type SurvivesJson<I> = [I] extends [Stored<I>] ? ([Stored<I>] extends [I] ? true : false) : false;
+
+/** Of both: one signature, and an input that JSON can give. */
+export type MustBePlain<M extends Handler> =
+  IsPlain<M> extends true
+    ? undefined extends UnlessNullable<InputOf<M>>
+      ? { '✖ an input is never undefined: JSON has null, so write null in its place': never }
+      : unknown
+    : { '✖ a handler has one signature: no overloads and no type parameters of its own': never };
+
+/** Overloads and type parameters are lost where a signature is put together again of what can be inferred of it. */
+type IsPlain<M extends Handler> = M extends (...args: infer A) => infer R
+  ? ((...args: A) => R) extends M
+    ? true
+    : false
+  : never;
+
+type UnlessNullable<I> = null extends I ? never : I;
+
+/**
+ * Of both: nothing can be checked of a type that only a subclass names. True of every type that is known; with a type parameter the
+ * compiler leaves the inner condition open, and its error reads it. The outer one is there so that it does.
+ */
+export type MustBeKnown<M extends Handler> = M extends Handler
+  ? [InputOf<M>, OutputOf<M>] extends [Itself<InputOf<M>>, Itself<OutputOf<M>>]
+    ? unknown
+    : {
+        '✖ not with a type parameter of the class: decorate a method of the subclass, where the types are known': never;
+      }
+  : never;
+
+/** Distributes over T, so that nothing follows from it as long as T is open. */
+type Itself<T> = T extends null ? T : T;
 
 /** Of `@Step()`: an output, and one that can be stored. */
 export type MustReturnOutput<M> =
@@ -31,7 +64,7 @@ export type MustReturnNothing<M> =
 
 /** Of both: a parameter that is what the database gives back, or the class that revives it (R37). `In` is never without one. */
 export type MustAcceptStored<M, In> = [In] extends [never]
-  ? Same<InputOf<M>, Stored<InputOf<M>>> extends true
+  ? SurvivesJson<InputOf<M>> extends true
     ? unknown
     : { '✖ the input does not survive JSON; name its DTO class in { input: … } to revive it': never }
   : Same<In, InputOf<M>> extends true

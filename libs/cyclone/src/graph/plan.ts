@@ -13,7 +13,7 @@ export interface PlanNode {
   readonly inputJson: string | null;
   /**
    * JSON text of how the database makes the input of upstream outputs, else null (R4): `{"f": node}` an output, `{"f": node, "k":
-   * key}` one key of it, `{"o": {…}}` an object, `{"a": […]}` a list, `{"l": value}` a literal.
+   * [key, …]}` what lies below these keys of it, `{"o": {…}}` an object, `{"a": […]}` a list, `{"l": value}` a literal.
    */
   readonly inputSpec: string | null;
   /** Upstream nodes. */

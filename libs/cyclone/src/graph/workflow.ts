@@ -3,11 +3,15 @@ import type { Duration } from '../model/duration.js';
 import type { Type } from '../model/options.js';
 import type { WorkflowBuilder } from './builder.js';
 import type { Node, StepNode } from './handle.js';
+import type { StoredOutput } from './stored.js';
 
-/** A workflow class: `define` describes the graph of a run for its input. It must be pure: the same input gives the same graph. */
+/**
+ * A workflow class: `define` describes the graph of a run for its input. It must be pure: the same input gives the same graph.
+ * `Out` is what the last step returns; submitters get it as it is stored, with a string for a Date.
+ */
 export interface WorkflowDefinition<In, Out> {
   /** @returns the node whose output is the result of the run, or nothing */
-  define: (builder: WorkflowBuilder, input: In) => StepNode<Out> | void;
+  define: (builder: WorkflowBuilder, input: In) => StepNode<StoredOutput<Out>> | void;
 }
 
 /** Options of `@Workflow()`. */

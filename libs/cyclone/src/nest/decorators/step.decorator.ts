@@ -1,5 +1,11 @@
 import type { HandlerOptions } from '../../model/options.js';
-import type { Handler, MustAcceptStored, MustReturnOutput } from '../../graph/handler-signature.js';
+import type {
+  Handler,
+  MustAcceptStored,
+  MustBeKnown,
+  MustBePlain,
+  MustReturnOutput,
+} from '../../graph/handler-signature.js';
 import { declareHandler } from './declare-handler.js';
 
 /**
@@ -10,6 +16,10 @@ export function Step<In = never>(options?: HandlerOptions<In>) {
   return <M extends Handler>(
     prototype: object,
     key: string | symbol,
-    _descriptor: TypedPropertyDescriptor<M> & MustReturnOutput<M> & MustAcceptStored<M, In>,
+    _descriptor: TypedPropertyDescriptor<M> &
+      MustBeKnown<M> &
+      MustBePlain<M> &
+      MustReturnOutput<M> &
+      MustAcceptStored<M, In>,
   ): void => declareHandler('step', prototype, key, options);
 }
