@@ -292,6 +292,24 @@ describe('the start is refused', () => {
     ]);
   });
 
+  it('for a handler that is a generator: its body would never run (F6)', async () => {
+    const step = Step() as MethodDecorator; // as JavaScript sees it: the types refuse a generator
+    @Injectable()
+    class Lazy {
+      @step *gen(i: string) {
+        yield i;
+      }
+      @step async *asyncGen(i: string) {
+        yield i;
+      }
+    }
+    const found = await explore({ providers: [Lazy] });
+    expect(messages(found)).toEqual([
+      expect.stringMatching(/"Lazy\.gen".*generator function.*async function that returns an array/),
+      expect.stringMatching(/"Lazy\.asyncGen".*generator function/),
+    ]);
+  });
+
   it('for a listener that names an event that there is not, or none at all (F34)', async () => {
     @Injectable()
     class Deaf {

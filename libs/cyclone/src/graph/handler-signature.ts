@@ -1,6 +1,7 @@
 // oxlint-disable typescript/no-explicit-any -- a handler may take anything, and only any matches every parameter
+import type { Observable } from 'rxjs';
 import type { StepContext } from './step-context.js';
-import type { NotStorable, Stored } from './stored.js';
+import type { Storable, Stored } from './stored.js';
 
 /** A method that may be a handler. */
 export type Handler = (input: any, ctx: StepContext) => unknown;
@@ -9,7 +10,9 @@ type IsAny<T> = 0 extends 1 & T ? true : false;
 /** Whether a handler gives no output. `any` is an output. */
 export type IsVoid<T> = IsAny<T> extends true ? false : [T] extends [void] ? true : false;
 
-type OutputOf<M> = M extends (...args: any[]) => infer R ? Awaited<R> : never;
+/** What a handler that returns an R gives: what a promise resolves to, and the last value of an Observable. */
+export type Output<R> = Awaited<R> extends Observable<infer V> ? V : Awaited<R>;
+type OutputOf<M> = M extends (...args: any[]) => infer R ? Output<R> : never;
 type InputOf<M> = M extends (input: infer I, ...rest: any[]) => unknown ? I : never;
 type Same<A, B> = [A] extends [B] ? ([B] extends [A] ? true : false) : false;
 type SurvivesJson<I> = [I] extends [Stored<I>] ? ([Stored<I>] extends [I] ? true : false) : false;
@@ -46,21 +49,31 @@ export type MustBeKnown<M extends Handler> = M extends Handler
 /** Distributes over T, so that nothing follows from it as long as T is open. */
 type Itself<T> = T extends null ? T : T;
 
+/** What a generator function returns, and an iterator. */
+type Lazy = AsyncIterable<unknown> | { next(...args: never[]): IteratorResult<unknown, unknown> };
+interface MustNotBeLazy {
+  '✖ a handler must not be a generator, nor return an iterator; return an array': never;
+}
+
 /** Of `@Step()`: an output, and one that can be stored. */
 export type MustReturnOutput<M> =
   IsVoid<OutputOf<M>> extends true
     ? { '✖ @Step() must return a value; use @Action() for a handler with no output': never }
     : IsAny<OutputOf<M>> extends true
       ? unknown
-      : [Stored<OutputOf<M>>] extends [NotStorable<unknown>]
-        ? { '✖ the output cannot be stored as JSON': never }
-        : unknown;
+      : [OutputOf<M>] extends [Lazy]
+        ? MustNotBeLazy
+        : [OutputOf<M>] extends [Storable<OutputOf<M>>]
+          ? unknown
+          : { '✖ the output holds what JSON loses (an Error, a Map, binary data, …); return plain data': never };
 
 /** Of `@Action()`: no output. */
 export type MustReturnNothing<M> =
   IsVoid<OutputOf<M>> extends true
     ? unknown
-    : { '✖ @Action() must return void; use @Step() to store an output': never };
+    : [OutputOf<M>] extends [Lazy]
+      ? MustNotBeLazy
+      : { '✖ @Action() must return void; use @Step() to store an output': never };
 
 /** Of both: a parameter that is what the database gives back, or the class that revives it (R37). `In` is never without one. */
 export type MustAcceptStored<M, In> = [In] extends [never]

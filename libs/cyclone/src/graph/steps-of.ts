@@ -1,15 +1,15 @@
 import { InvalidOptionError, UnknownHandlerError } from '../model/errors/setup-errors.js';
 import type { Type } from '../model/options.js';
 import { createHandle, type ActionHandle, type StepHandle } from './handle.js';
-import type { Handler, IsVoid } from './handler-signature.js';
+import type { Handler, IsVoid, Output } from './handler-signature.js';
 import { className, getHandlerMetadata, methodKeys } from './metadata.js';
 import type { StepContext } from './step-context.js';
 import type { Stored } from './stored.js';
 
 type HandleFor<M> = M extends (input: infer I, ctx: StepContext) => infer R
-  ? IsVoid<Awaited<R>> extends true
+  ? IsVoid<Output<R>> extends true
     ? ActionHandle<Stored<I>>
-    : StepHandle<Stored<I>, Awaited<R>>
+    : StepHandle<Stored<I>, Output<R>>
   : never;
 
 /** The handles of a class: one for each public method that has the signature of a handler. */

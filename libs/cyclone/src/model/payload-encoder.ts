@@ -1,5 +1,6 @@
 import { types } from 'node:util';
 import { InvalidPayloadError, PayloadTooLargeError } from './errors/graph-errors.js';
+import { hasOwnData, lossOf } from './lossy-value.js';
 
 /** The largest value of a handler or caller, in bytes of UTF-8 (R36). */
 export const DEFAULT_MAX_PAYLOAD_BYTES = 1024 * 1024;
@@ -114,9 +115,11 @@ export class CarefulEncoder {
   private container(value: object): string | undefined {
     const prototype: unknown = Object.getPrototypeOf(value);
     const isArray = Array.isArray(value);
-    if (!isArray && prototype !== Object.prototype && prototype !== null) {
-      if (types.isBoxedPrimitive(value)) return this.text(value.valueOf());
-      this.refuseOpaque(value);
+    if (!isArray) {
+      const isPlain = prototype === Object.prototype || prototype === null;
+      if (!isPlain && types.isBoxedPrimitive(value)) return this.text(value.valueOf());
+      const loss = isPlain && hasOwnData(value) ? undefined : lossOf(value);
+      if (loss !== undefined) throw this.invalid(loss);
     }
     if (this.holders.length >= this.maxDepth) throw this.tooDeep(value);
     this.holders.push(value);
@@ -150,16 +153,6 @@ export class CarefulEncoder {
       text += text === '' ? `${name}:${item}` : `,${name}:${item}`;
     }
     return `{${text}}`;
-  }
-
-  /** JSON.stringify makes `{}` of these, which nobody wants stored. */
-  private refuseOpaque(value: object): void {
-    if (types.isMap(value))
-      throw this.invalid('is a Map, which JSON cannot hold. Pass Object.fromEntries(map) or an array.');
-    if (types.isSet(value)) throw this.invalid('is a Set, which JSON cannot hold. Pass [...set].');
-    if (types.isPromise(value)) throw this.invalid('is a promise. Await it first.');
-    if (types.isWeakMap(value) || types.isWeakSet(value))
-      throw this.invalid('is a weak collection, which JSON cannot hold.');
   }
 
   private tooDeep(value: object): InvalidPayloadError {

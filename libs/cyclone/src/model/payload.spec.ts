@@ -1,4 +1,6 @@
+import { Readable } from 'node:stream';
 import { runInNewContext } from 'node:vm';
+import { Observable } from 'rxjs';
 import { InvalidPayloadError, PayloadTooLargeError } from './errors/index.js';
 import { CarefulEncoder } from './payload-encoder.js';
 import { decodePayload, encodePayload } from './payload.js';
@@ -11,6 +13,45 @@ class Money {
   toString(): string {
     return `${this.amount} ${this.currency}`;
   }
+}
+
+class Filter {
+  declare status?: string;
+  matches(): boolean {
+    return this.status === undefined;
+  }
+}
+
+class Discount extends Money {
+  #rate = 2;
+  get total(): number {
+    return this.amount * this.#rate;
+  }
+}
+
+/** Like URL, but without its toJSON. */
+class Secretive {
+  #href = 'https://a.example';
+  get href(): string {
+    return this.#href;
+  }
+}
+
+class Euro {
+  #cents = 5;
+  toString(): string {
+    return `${this.#cents} cents`;
+  }
+}
+
+class OddMap extends Map {
+  override get [Symbol.toStringTag](): string {
+    return 'Odd';
+  }
+}
+
+class Failure extends Error {
+  readonly code = 'E_FAILED';
 }
 
 const nested = (levels: number): unknown => {
@@ -46,6 +87,11 @@ describe('a payload that JSON can hold', () => {
     ],
     ['toJSON that wants its key', { amount: { toJSON: (key: string) => `key ${key}` } }],
     ['a class instance', new Money(5, 'usd')],
+    ['an instance of a class without data (F5)', Object.create({ method: () => 1 })],
+    ['an instance whose optional properties are not set (F5)', new Filter()],
+    ['an instance of a subclass, with a getter and a private field (F5)', new Discount(5, 'usd')],
+    ['a message that has the members of an Error (F5)', { name: 'a', message: 'b', stack: 'c' }],
+    ['a URL and a Buffer, which have a toJSON (F5)', [new URL('https://a.example/b'), Buffer.from('ab')]],
     ['an object without a prototype', Object.assign(Object.create(null), { a: 1 })],
     ['an object of another realm', runInNewContext('({ a: [1, { b: "x" }], d: new Date(0) })')],
     ['boxed primitives', [Object('text'), Object(5), Object(true)]],
@@ -104,6 +150,64 @@ describe('a payload is refused with its path (R36, S7, S8)', () => {
     const found = refusal(value);
     expect(found.path).toBe(path);
     expect(found.problem).toMatch(problem);
+  });
+
+  const request = new Request('https://a.example', { method: 'POST', body: 'x' });
+  it.each<[string, unknown, RegExp]>([
+    ['an Error', new Error('no'), /an Error.*{ name: error.name, message: error.message }/],
+    ['an Error with properties', new Failure('no'), /an Error/],
+    ['an Error of another realm', runInNewContext('new TypeError("no")'), /an Error/],
+    ['an AggregateError', new AggregateError([new Error('no')]), /an Error/],
+    ['a DOMException', new DOMException('no', 'AbortError'), /an Error/],
+    ['a RegExp', /x/u, /RegExp.*source/],
+    ['a RegExp of another realm', runInNewContext('/x/'), /RegExp/],
+    ['a typed array', new Uint8Array([1]), /binary.*base64/],
+    ['a typed array of another realm', runInNewContext('new Float64Array([1])'), /binary/],
+    ['an ArrayBuffer', new ArrayBuffer(1), /binary/],
+    ['a SharedArrayBuffer', new SharedArrayBuffer(1), /binary/],
+    ['a DataView', new DataView(new ArrayBuffer(1)), /binary/],
+    ['a Blob', new Blob(['x']), /binary/],
+    ['a WeakRef', new WeakRef({}), /weak/],
+    ['Headers', new Headers({ a: 'b' }), /Headers.*Object\.fromEntries/],
+    ['URLSearchParams', new URLSearchParams('a=b'), /URLSearchParams.*Object\.fromEntries/],
+    ['FormData', new FormData(), /FormData.*Object\.fromEntries/],
+    ['a Response', new Response('x'), /Response.*response\.json\(\)/],
+    ['a Request', request, /Request/],
+    ['a ReadableStream', new ReadableStream(), /stream.*has not been read/],
+    ['a stream of Node', Readable.from(['x']), /stream.*has not been read/],
+    ['a generator', (function* () {})(), /generator, whose body has not run/],
+    ['an async generator', (async function* () {})(), /generator, whose body has not run.*for await/],
+    ['an iterator of an array', [1].values(), /iterable.*\[\.\.\.value\]/],
+    ['an iterator of a Map', new Map().entries(), /iterable/],
+    ['an iterable object', { *[Symbol.iterator]() {} }, /iterable/],
+    ['an async iterable object', { async *[Symbol.asyncIterator]() {} }, /stream/],
+    ['a subclass of Map with a tag of its own', new OddMap(), /Map/],
+    ['a date format', new Intl.DateTimeFormat('en'), /Intl\.DateTimeFormat.*resolvedOptions/],
+    ['plural rules', new Intl.PluralRules('en'), /Intl\.PluralRules/],
+    ['an Observable', new Observable(), /Observable.*firstValueFrom/],
+    [
+      'a query that is a thenable',
+      new (class Query {
+        // oxlint-disable-next-line unicorn/no-thenable -- query builders are
+        then(): void {}
+      })(),
+      /Await/,
+    ],
+    ['a class whose data is behind getters', new Secretive(), /Secretive without properties of its own.*toJSON/],
+    ['a class whose data only toString() shows', new Euro(), /Euro without properties of its own/],
+    ['an AbortSignal', new AbortController().signal, /AbortSignal without properties/],
+    ['what a toJSON() returned', { toJSON: () => new Error('no') }, /an Error/],
+  ])('%s, of which JSON would keep nothing or little (F5)', (_name, value, problem) => {
+    expect(refusal({ list: [1, { it: value }] })).toEqual({
+      path: 'value.list[1].it',
+      problem: expect.stringMatching(problem),
+    });
+    expect(refusal(value).path).toBe('value');
+  });
+
+  it('the reasons of Promise.allSettled, at the place of the first one (F5)', async () => {
+    const settled = await Promise.allSettled([Promise.resolve(1), Promise.reject(new Error('no'))]);
+    expect(refusal(settled, { path: 'output' })).toMatchObject({ path: 'output[1].reason' });
   });
 
   it.each<[string, unknown, string]>([

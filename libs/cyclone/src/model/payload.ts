@@ -75,6 +75,8 @@ function containerSize(value: object, depth: number, limit: number): number {
       size += plainSize((value as Record<string, unknown>)[key], depth - 1, limit);
       if (size > limit) break;
     }
+    // What an iterable without properties holds would be lost.
+    if (size === 1 && (Symbol.iterator in value || Symbol.asyncIterator in value)) return Infinity;
   } else {
     return Infinity;
   }

@@ -1,3 +1,4 @@
+import { types } from 'node:util';
 import type { DiscoveryService } from '@nestjs/core';
 import type { CycloneError } from '../model/errors/cyclone-error.js';
 import { DuplicateHandlerError, InvalidOptionError, UnknownHandlerError } from '../model/errors/setup-errors.js';
@@ -64,7 +65,9 @@ export class CycloneExplorer {
         const { kind, options } = lookup.metadata;
         if (ofInstance.get(key)?.metadata.kind === kind || !this.owns(options.cyclone, method.where, found)) continue;
         if (!isOverridden(lookup)) {
-          if (hasPipes((prototype as Methods)[key])) found.problems.push(pipesProblem(method.where));
+          const own = (prototype as Methods)[key];
+          if (hasPipes(own)) found.problems.push(pipesProblem(method.where));
+          if (types.isGeneratorFunction(own)) found.problems.push(generatorProblem(method.where));
           this.addHandler(method, lookup.metadata, found);
         }
         // An override that is not decorated loses the handler, unless the class is provided for the one that has it (S26).
@@ -168,6 +171,13 @@ function pipesProblem(where: string): InvalidOptionError {
   return new InvalidOptionError(
     `@UsePipes() on ${where}`,
     'has no effect on a handler. Name the DTO class of its input: { input: … } revives and validates it.',
+  );
+}
+
+function generatorProblem(where: string): UnknownHandlerError {
+  return new UnknownHandlerError(
+    where,
+    'It is a generator function, whose body would never run. Make it an async function that returns an array.',
   );
 }
 

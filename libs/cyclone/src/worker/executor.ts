@@ -4,7 +4,7 @@ import type { CycloneEvent } from '../model/events.js';
 import { describeFailure, type Failure } from '../model/failure.js';
 import { errorFingerprint } from '../model/fingerprint.js';
 import type { PayloadSealer } from '../model/payload-codec.js';
-import { decodePayload, encodePayload } from '../model/payload.js';
+import { decodePayload } from '../model/payload.js';
 import { startTimer } from '../model/timer.js';
 import type { EngineRow } from '../store/engine-row.js';
 import type { Settlement } from '../store/engine-store.js';
@@ -13,6 +13,7 @@ import type { Aftermath } from './aftermath.js';
 import { CompletionTransaction, type TransactionTools } from './completion/completion-transaction.js';
 import { StepContextImpl, type ContextTools } from './context.js';
 import { Execution } from './execution.js';
+import { outputOf, pendingOf } from './handler-result.js';
 import type { RegisteredHandler } from './handler.js';
 import type { InContext } from './in-context.js';
 import type { LeaseBook } from './leases/lease-book.js';
@@ -97,9 +98,9 @@ export class Executor implements ContextTools {
       const timeoutMs = row.timeoutMs;
       execution.timer = startTimer(timeoutMs, () => this.timeOut(execution, timeoutMs), { unref: true });
     }
+    const context = new StepContextImpl(execution, this);
     let result: unknown;
     try {
-      const context = new StepContextImpl(execution, this);
       const { payloads } = tools.engine.settings;
       if (payloads && row.input !== null) {
         const input = payloads.open(row.input, { runId: row.runId, node: row.node, part: 'input' });
@@ -111,14 +112,13 @@ export class Executor implements ContextTools {
       this.failed(execution, error);
       return;
     }
-    // Not for promises only: whatever has a `then` is awaited, as by `await`.
-    if ((typeof result === 'object' && result !== null) || typeof result === 'function') {
-      Promise.resolve(result).then(
+    const pending = pendingOf(result, context);
+    if (!pending) this.returned(execution, result);
+    else {
+      pending.then(
         (value) => this.returned(execution, value),
         (error: unknown) => this.failed(execution, error),
       );
-    } else {
-      this.returned(execution, result);
     }
   }
 
@@ -178,24 +178,15 @@ export class Executor implements ContextTools {
       this.strays.delete(execution);
       return;
     }
-    if (execution.handler.nodeType === 'step') {
-      try {
-        execution.output = encodePayload(value, {
-          maxBytes: this.tools.maxPayloadBytes,
-          path: 'output',
-          node: execution.node,
-        });
-      } catch (error) {
-        this.failed(execution, error, true);
-        return;
-      }
-      const { payloads } = this.tools.engine.settings;
-      if (payloads) {
-        void this.seal(execution, execution.output, payloads);
-        return;
-      }
+    try {
+      execution.output = outputOf(value, execution, this.tools.maxPayloadBytes);
+    } catch (error) {
+      this.failed(execution, error, true);
+      return;
     }
-    this.succeed(execution);
+    const { payloads } = this.tools.engine.settings;
+    if (payloads && execution.output !== null) void this.seal(execution, execution.output, payloads);
+    else this.succeed(execution);
   }
 
   /** Lets the codec encode the output (R38). What it refuses discards the step, as an output that cannot be stored does. */
