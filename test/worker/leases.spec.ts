@@ -212,12 +212,14 @@ describe('leases', () => {
     await worker.start();
     const id = await fixture.submitOne(job('work'));
     const pid = `(select max(pid) from pg_stat_activity where datname = current_database() and application_name = 'cyclone-leases')`;
-    await fixture.until(`select ${pid} is not null`);
+    await fixture.until(`select state = 'running' from cyclone_steps where run_id = $1`, [id]);
     const [before] = await fixture.rows(`select ${pid} as pid, lease_expiry from cyclone_steps where run_id = $1`, [
       id,
     ]);
-    const { runtime } = worker as unknown as { runtime: { keeper: { thread: { terminate(): Promise<number> } } } };
-    await runtime.keeper.thread.terminate();
+    const { runtime } = worker as unknown as {
+      runtime: { keeper: { thread: { thread: { terminate(): Promise<number> } } } };
+    };
+    await runtime.keeper.thread.thread.terminate();
     await fixture.until(`select ${pid} <> $2 and lease_expiry > $3 from cyclone_steps where run_id = $1`, [
       id,
       before?.['pid'],
@@ -272,15 +274,17 @@ describe('leases', () => {
     expect(fixture.log.join()).toContain('renewed on the main thread');
   });
 
-  it('send nothing while there are none', async () => {
+  it('send nothing while there are none, once it is known that they can be renewed', async () => {
     fixture = await Fixture.open();
-    await fixture.worker({ work: () => 1 }, { leaseTtl: 300 }).start();
-    // Its housekeeping has gone on for longer than any lease would have been left alone.
-    await fixture.until(`select last_seen_at > started_at + interval '1 s' from cyclone_workers`);
-    const [row] = await fixture.rows(
-      `select count(*)::int as n from pg_stat_activity where application_name = 'cyclone-leases' and datname = current_database()`,
-    );
-    expect(row).toEqual({ n: 0 });
+    await fixture.worker({ work: () => 1 }, { leaseTtl: 300, pollInterval: 50 }).start();
+    const lastSent = `select query_start::text from pg_stat_activity where application_name = 'cyclone-leases' and state = 'idle' and query <> '' and datname = current_database()`;
+    await fixture.until(`select exists (${lastSent})`);
+    const before = await fixture.rows(lastSent);
+    const [seen] = await fixture.rows('select last_seen_at::text as at from cyclone_workers');
+    await fixture.until(`select last_seen_at > $1::timestamptz + interval '900 ms' from cyclone_workers`, [
+      seen?.['at'],
+    ]);
+    expect(await fixture.rows(lastSent)).toEqual(before);
   });
 });
 

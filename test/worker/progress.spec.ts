@@ -248,6 +248,6 @@ describe('ctx.progress (R18)', () => {
     await until(id, 0.5);
     done.resolve();
     await fixture.idle();
-    expect(fixture.log.join('\n')).toContain('leases are renewed on the main thread');
+    expect(fixture.log.join('\n')).toContain('renewed on the main thread');
   });
 });

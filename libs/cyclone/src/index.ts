@@ -81,7 +81,7 @@ export type { WorkflowDefinition, WorkflowInput, WorkflowOptions, WorkflowOutput
 // worker: how a process executes steps
 export type { RetentionOptions } from './worker/retention-options.js';
 export type { WorkerOptions } from './worker/worker-options.js';
-export type { WorkerHealth } from './worker/worker.js';
+export type { RenewalState, WorkerHealth } from './worker/worker.js';
 
 // client: submitting, waiting, operating
 export { ClientClosedError, ConnectionLostError } from './client/client-errors.js';

@@ -96,15 +96,15 @@ export class Connections {
 
   /**
    * Opens a connection outside the pool, with the DataSource's own settings. The caller handles its errors and ends it. Rejects when
-   * there is none within the DataSource's connectTimeoutMS, or 10 s.
+   * there is none within `limitMs`, or else the DataSource's connectTimeoutMS, or else 10 s.
    */
-  async openClient(applicationName: string): Promise<RawClient> {
+  async openClient(applicationName: string, limitMs?: number): Promise<RawClient> {
     const { postgres, master } = this.driver;
     if (!postgres || !master) throw new Error('The DataSource has not been initialized.');
     const options = this.clientOptions;
     const client = new postgres.Client({
       ...options,
-      connectionTimeoutMillis: options['connectionTimeoutMillis'] ?? LONGEST_CONNECT_MS,
+      connectionTimeoutMillis: limitMs ?? options['connectionTimeoutMillis'] ?? LONGEST_CONNECT_MS,
       application_name: applicationName,
     });
     client.on('error', () => undefined); // without a listener a lost connection would end the process (S3)

@@ -26,8 +26,6 @@ import type { ProblemLog, WorkerLogger } from './worker-logger.js';
 
 /** How long a few free slots wait for more of them, so that one call claims for all. */
 const RIPEN_MS = 5;
-/** Long enough for a thread to start under any load. */
-const LONG_TTL_MS = 5_000;
 
 /** How long handlers have to react to their signal at shutdown, before their steps are given back (R20). */
 const GRACE_MS = 1_000;
@@ -52,7 +50,6 @@ export class Runtime implements LaneHost {
   readonly tick: Tick;
   private readonly line: ConnectionLine;
   readonly inContext = captureContext();
-  claiming = false;
   private stopping = false;
   private ripening: Timer | undefined;
   private readonly lanes: readonly Lane[];
@@ -105,7 +102,13 @@ export class Runtime implements LaneHost {
         stallLimitMs: options.stallLimitMs,
         preparedStatements: engine.connections.preparedStatements,
       },
-      { engine, book: this.book, problems, gone: (execution) => this.executor.gone(execution) },
+      {
+        engine,
+        book: this.book,
+        problems,
+        gone: (execution) => this.executor.gone(execution),
+        works: () => this.inContext(() => this.heat(this.slots.names)),
+      },
     );
     this.tick = new Tick({
       engine,
@@ -133,7 +136,6 @@ export class Runtime implements LaneHost {
       this.every('retention', options.retention.intervalMs, () => this.retention?.run());
       this.retention.run(); // processes that never live as long as the interval purge too
     }
-    void this.beginClaiming();
   }
 
   private every(name: string, everyMs: number, call: () => void): void {
@@ -141,17 +143,13 @@ export class Runtime implements LaneHost {
     this.undo.push(() => timer.stop());
   }
 
-  /** A lease of a short TTL might expire before the thread that renews it is up. */
-  private async beginClaiming(): Promise<void> {
-    if (this.leaseTtlMs < LONG_TTL_MS) await within(LONG_TTL_MS, this.keeper.ready);
-    if (this.stopping) return;
-    this.claiming = true;
-    this.heat(this.slots.names);
+  /** Whether steps may be claimed: not before their leases can be renewed, and not while they cannot (R41). */
+  get claiming(): boolean {
+    return !this.stopping && this.keeper.state.by !== 'none';
   }
 
   /** Stops in order (R20): claims nothing more, lets handlers finish, then aborts them, then gives their steps back. */
   async stop(): Promise<void> {
-    this.claiming = false;
     this.stopping = true;
     this.ripening?.cancel();
     const { shutdownTimeoutMs } = this.options;

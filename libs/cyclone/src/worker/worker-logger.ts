@@ -31,8 +31,13 @@ export class ProblemLog {
     const more = this.suppressed === 0 ? '' : ` (and ${this.suppressed} more problems since the last message)`;
     this.loggedAt = now;
     this.suppressed = 0;
+    this.notice(`${what}${why}${more}`);
+  }
+
+  /** Logs what is said once and stays so, whatever was said a moment ago. */
+  notice(message: string): void {
     try {
-      this.logger.warn(`${what}${why}${more}`);
+      this.logger.warn(message);
     } catch {
       this.suppressed++; // a logger that throws harms nobody; the next message counts this one
     }

@@ -1,11 +1,13 @@
 import { monotonicMs } from './clock.js';
 import type { Engine } from '../store/engine.js';
 import type { RegisteredHandler } from './handler.js';
+import type { RenewalState } from './leases/lease-keeper.js';
 import { Runtime } from './runtime.js';
 import { ProblemLog, type WorkerLogger } from './worker-logger.js';
 import type { ResolvedWorkerOptions } from './worker-options.js';
 
 export type { RegisteredHandler } from './handler.js';
+export type { RenewalState } from './leases/lease-keeper.js';
 export type { WorkerLogger } from './worker-logger.js';
 
 /** How a worker is doing. */
@@ -13,8 +15,8 @@ export interface WorkerHealth {
   readonly id: string;
   readonly state: 'stopped' | 'running' | 'draining';
   /**
-   * False when it is not running, when its housekeeping or its renewals have not succeeded for a lease TTL (S22), or when all its
-   * slots could be taken by handlers that ignore their signal.
+   * False when it is not running, when its housekeeping or its renewals have not succeeded for a lease TTL (S22), when nobody can renew
+   * leases, or when all its slots could be taken by handlers that ignore their signal.
    */
   readonly healthy: boolean;
   /** Steps whose lease it holds. */
@@ -24,6 +26,8 @@ export interface WorkerHealth {
   readonly connections: number;
   /** When its housekeeping last succeeded. */
   readonly lastTickAt: Date | null;
+  /** Who renews its leases. Where `by` is not `thread`, `reason` says why, and what to do about it. */
+  readonly renewals: RenewalState;
   /** When its leases were last renewed. */
   readonly lastRenewalAt: Date | null;
   /** Handlers that still work although their step timed out or was lost: they ignore `ctx.signal` (R17). */
@@ -84,6 +88,7 @@ export class Worker {
         queues: {},
         connections: 0,
         lastTickAt: null,
+        renewals: { by: 'none', reason: 'The worker does not run' },
         lastRenewalAt: null,
         ignoringSignal: 0,
       };
@@ -100,11 +105,17 @@ export class Worker {
     return {
       id,
       state,
-      healthy: state === 'running' && tickAge <= limitMs && renewed && executor.ignoring < allSlots,
+      healthy:
+        state === 'running' &&
+        tickAge <= limitMs &&
+        renewed &&
+        keeper.state.by !== 'none' &&
+        executor.ignoring < allSlots,
       running: book.size,
       queues,
       connections: runtime.connectedLanes,
       lastTickAt: tick.succeededAt === undefined ? null : new Date(Date.now() - tickAge),
+      renewals: keeper.state,
       lastRenewalAt: keeper.renewedAt === 0 ? null : new Date(Date.now() - (now - keeper.renewedAt)),
       ignoringSignal: executor.ignoring,
     };

@@ -11,12 +11,14 @@ import { ProgressReports, type ProgressReport } from './progress-reports.js';
 export interface HeartBody {
   /** Every lease that is held; undefined when the main thread does not answer in `limitMs`. */
   leases(limitMs: number): Promise<readonly Lease[] | undefined>;
-  /** Opens a connection for nothing but renewals. */
-  connect(): Promise<RawClient>;
+  /** Opens a connection for nothing but renewals; rejects when there is none within `limitMs`. */
+  connect(limitMs: number): Promise<RawClient>;
   /** Leases that are no longer held. */
   gone(leases: readonly Lease[]): void;
   /** A renewal that was sent at `sentAt` (monotonic) has succeeded. */
   renewed(sentAt: number): void;
+  /** Nothing can be renewed, until `renewed` is called again: nothing may be claimed meanwhile (R41). */
+  failed(error: unknown): void;
   problem(message: string, error: unknown): void;
 }
 
@@ -31,16 +33,23 @@ export interface HeartOptions {
 const BEATS = 3;
 /** How much sooner than usual the next beat comes after one that did not renew everything. */
 const HASTE = 4;
+/** Longest pause after one that failed: no step is claimed until a renewal succeeds. */
+const LONGEST_PAUSE_MS = 1_000;
 /** Longest wait for the main thread's list. */
 const ASK_MS = 1_000;
+/** A connection that is not there by now will not come. */
+const LONGEST_CONNECT_MS = 60_000;
 
 /**
  * Renews the leases of a worker every third of their TTL, in one statement (R18). By list while the main thread answers; by owner
- * while it is silent, because a claim's answer may lie there unread (C8); not at all after the stall limit.
+ * while it is silent, because a claim's answer may lie there unread (C8); not at all after the stall limit. The first beat, and each
+ * after one that failed, renews even when there is nothing to renew: it shows whether leases can be renewed (R41).
  */
 export class Heart {
   private client: RawClient | undefined;
   private session: Session | undefined;
+  /** Whether the last beat that touched the database succeeded. */
+  private works = false;
   private answeredAt = monotonicMs();
   private readonly stopping = new AbortController();
   private hurry = new AbortController();
@@ -76,18 +85,20 @@ export class Heart {
 
   private async run(): Promise<void> {
     const periodMs = this.options.leaseTtlMs / BEATS;
+    const hasteMs = periodMs / HASTE;
     while (!this.stopping.signal.aborted) {
       const startedAt = monotonicMs();
-      let whole = false;
+      let pauseMs = Math.min(hasteMs, LONGEST_PAUSE_MS);
       try {
-        whole = await this.beat();
+        pauseMs = (await this.beat()) ? periodMs : hasteMs;
       } catch (error) {
         if (this.stopping.signal.aborted) return;
-        this.body.problem('Leases could not be renewed', error);
+        this.works = false;
         this.disconnect();
+        this.body.failed(error);
       }
-      const pauseMs = (whole ? periodMs : periodMs / HASTE) - (monotonicMs() - startedAt);
-      await sleep(Math.max(pauseMs, whole ? 0 : periodMs / HASTE / 2), { signal: this.hurry.signal });
+      const leftMs = pauseMs - (monotonicMs() - startedAt);
+      await sleep(Math.max(leftMs, pauseMs === periodMs ? 0 : pauseMs / 2), { signal: this.hurry.signal });
       this.hurry = new AbortController();
     }
   }
@@ -99,7 +110,7 @@ export class Heart {
     const now = monotonicMs();
     if (leases) {
       this.answeredAt = now;
-      if (leases.length === 0) return true;
+      if (leases.length === 0 && this.works) return true;
     } else if (now - this.answeredAt > stallLimitMs) return true;
 
     const session = (this.session ??= await this.connect());
@@ -109,6 +120,7 @@ export class Heart {
     try {
       const sentAt = monotonicMs();
       const missed = await this.renew(session, leases, leases && this.reports.take(leases));
+      this.works = true;
       this.body.renewed(sentAt);
       const gone = missed.filter(({ outcome }) => outcome === 'gone');
       if (gone.length > 0) this.body.gone(gone);
@@ -146,7 +158,7 @@ export class Heart {
   }
 
   private async connect(): Promise<Session> {
-    const client = await this.body.connect();
+    const client = await this.body.connect(Math.min(this.options.leaseTtlMs / BEATS, LONGEST_CONNECT_MS));
     client.on('error', () => undefined); // the next beat meets it; without a listener it would end the process (S3)
     this.client = client;
     if (this.stopping.signal.aborted) destroyClient(client);

@@ -1,18 +1,12 @@
-import { Worker as Thread } from 'node:worker_threads';
-import { startTimer, type Timer } from '../../model/timer.js';
 import type { Engine } from '../../store/engine.js';
 import { monotonicMs } from '../clock.js';
 import type { Execution } from '../execution.js';
 import type { ProblemLog } from '../worker-logger.js';
 import { Heart, type HeartOptions } from './heart.js';
 import type { LeaseBook } from './lease-book.js';
-import type { FromThread, ThreadData, ToThread } from './thread-messages.js';
-import { toThreadOptions, type ThreadOptions } from './thread-options.js';
-
-const FIRST_RESTART_MS = 100;
-const LONGEST_RESTART_MS = 10_000;
-/** How long the thread may take to end its connection. */
-const STOP_MS = 1_000;
+import { ThreadHost, type ThreadEvents } from './thread-host.js';
+import { LEASE_CONNECTION, type FromThread } from './thread-messages.js';
+import { toThreadOptions } from './thread-options.js';
 
 export interface KeeperTools {
   readonly engine: Engine;
@@ -20,41 +14,81 @@ export interface KeeperTools {
   readonly problems: ProblemLog;
   /** The lease of this execution is no longer held. */
   gone(execution: Execution): void;
+  /** Leases can be renewed: for the first time, or again. */
+  works(): void;
 }
 
-/** Keeps the leases of a worker alive, by a thread that it starts and starts again (R18). */
+/**
+ * Who renews leases. `thread`: whatever handlers do. `main thread`: not while a handler blocks the event loop. `none`: nobody can, and
+ * nothing is claimed (R41). `reason` says why it is not the thread, and what to do about it.
+ */
+export type RenewalState =
+  { readonly by: 'thread'; readonly reason: null } | { readonly by: 'main thread' | 'none'; readonly reason: string };
+
+/** For the likeliest reason why a thread never runs. */
+const REMEDY =
+  'An application that is bundled whole needs nestjs-cyclone/lease-thread as lease-thread.js beside the bundle: docs/bundling.md';
+
+/**
+ * Keeps the leases of a worker alive (R18): by a thread, and on the main thread where and while there is no thread that can (R41). A
+ * thread that has renewed once is trusted until it ends: what fails it then is the database, which fails the main thread as well.
+ */
 export class LeaseKeeper {
-  private thread: Thread | undefined;
-  /** Renews on this thread when the connection's options cannot cross to another. */
-  private local: Heart | undefined;
-  private restart: Timer | undefined;
-  private restarts = 0;
-  private stopped = false;
-  private signalReady!: () => void;
-  /** Resolves when leases can be renewed for the first time. */
-  readonly ready = new Promise<void>((resolve) => (this.signalReady = resolve));
   private readonly renewed = new BigInt64Array(new SharedArrayBuffer(8));
+  private readonly thread: ThreadHost | undefined;
+  private local: Heart | undefined;
+  private threadWorks = false;
+  private localWorks = false;
+  /** Why the thread does not renew. */
+  private withoutThread = 'it has not renewed yet';
+  /** Why nothing is renewed. */
+  private failure = 'no lease could be renewed yet';
+  private said: RenewalState['by'] = 'none';
+  private stopped = false;
+  private readonly leaving: Promise<void>[] = [];
 
   constructor(
     private readonly options: HeartOptions,
     private readonly tools: KeeperTools,
-  ) {}
+  ) {
+    const { engine } = tools;
+    const threadOptions = toThreadOptions(engine.connections.clientOptions);
+    if (!threadOptions) {
+      this.withoutThread = 'the connection options hold functions that no thread can be given';
+      return;
+    }
+    const { owner, leaseTtlMs, stallLimitMs, preparedStatements } = options;
+    const renewedAt = this.renewed.buffer as SharedArrayBuffer;
+    const own = { owner, schema: engine.schema, leaseTtlMs, stallLimitMs, preparedStatements, renewedAt };
+    this.thread = new ThreadHost({ ...own, ...threadOptions }, this.threadEvents());
+  }
 
   /** When the last successful renewal was sent, on the monotonic clock; 0 when there was none. */
   get renewedAt(): number {
     return Number(Atomics.load(this.renewed, 0));
   }
 
+  get state(): RenewalState {
+    if (this.threadWorks) return { by: 'thread', reason: null };
+    if (this.localWorks) {
+      const { withoutThread } = this;
+      return {
+        by: 'main thread',
+        reason: `Leases are renewed on the main thread, where a handler that blocks the event loop for longer than leaseTtl loses its lease: ${withoutThread}`,
+      };
+    }
+    return { by: 'none', reason: `Leases cannot be renewed, and nothing is claimed: ${this.failure}` };
+  }
+
   start(): void {
-    const options = toThreadOptions(this.tools.engine.connections.clientOptions);
-    if (options) this.startThread(options);
-    else this.startHere();
+    if (this.thread) this.thread.start();
+    else this.renewHere();
   }
 
   /** Renews now: a run was cancelled, and a step of it may be ours (R28). */
   beatNow(): void {
-    if (this.local) this.local.beatNow();
-    else this.tell({ type: 'beat' });
+    this.local?.beatNow();
+    this.thread?.tell({ type: 'beat' });
   }
 
   /** Gives up leases that must have expired by now, because no renewal has succeeded for longer than their TTL (C8). */
@@ -69,70 +103,84 @@ export class LeaseKeeper {
 
   async stop(): Promise<void> {
     this.stopped = true;
-    this.restart?.cancel();
-    await this.local?.stop();
-    const { thread } = this;
-    if (!thread) return;
-    const ended = new Promise<void>((resolve) => thread.once('exit', () => resolve()));
-    this.tell({ type: 'stop' });
-    const limit = startTimer(STOP_MS, () => void thread.terminate());
-    await ended;
-    limit.cancel();
+    this.renewElsewhere();
+    await Promise.all([this.leaving, this.thread?.stop()].flat());
   }
 
-  private startHere(): void {
+  private threadEvents(): ThreadEvents {
+    return {
+      works: () => {
+        this.threadWorks = true;
+        this.renewElsewhere();
+        this.changed();
+      },
+      fails: (reason, ever) => {
+        this.threadWorks = false;
+        this.failure = reason;
+        if (ever) this.changed();
+        else this.renewHere(`the lease thread cannot renew (${reason})`);
+      },
+      ended: (reason, ever) => {
+        this.threadWorks = false;
+        this.failure = reason;
+        this.renewHere(`the lease thread does not run (${reason})${ever ? '' : `. ${REMEDY}`}`);
+      },
+      hears: (message) => this.hear(message),
+    };
+  }
+
+  private renewHere(why = this.withoutThread): void {
+    this.withoutThread = why;
+    if (this.local || this.stopped) return;
     const { engine, book, problems } = this.tools;
-    problems.report(
-      'The connection options hold functions that no thread can be given, so leases are renewed on the main thread: ' +
-        'a handler that blocks the event loop for longer than leaseTtl loses its lease',
-    );
-    const heart = new Heart(this.options, engine.store, {
+    const heart: Heart = new Heart(this.options, engine.store, {
       leases: () => {
         heart.report(book.takeProgress());
         return Promise.resolve(book.list());
       },
-      connect: () => engine.connections.openClient('cyclone-leases'),
+      connect: (limitMs) => engine.connections.openClient(LEASE_CONNECTION, limitMs),
       gone: (leases) => this.onGone({ type: 'gone', leases }),
-      renewed: (sentAt) => Atomics.store(this.renewed, 0, BigInt(sentAt)),
+      renewed: (sentAt) => {
+        Atomics.store(this.renewed, 0, BigInt(sentAt));
+        if (this.local !== heart || this.localWorks) return;
+        this.localWorks = true;
+        this.changed();
+      },
+      failed: (error) => {
+        if (this.local !== heart) return;
+        this.localWorks = false;
+        this.failure = String(error);
+        this.changed();
+      },
       problem: (message, error) => problems.report(message, error),
     });
     this.local = heart;
     heart.start();
-    this.signalReady();
   }
 
-  private startThread(options: ThreadOptions): void {
-    if (this.stopped) return;
-    const { engine, problems } = this.tools;
-    const workerData: ThreadData = {
-      owner: this.options.owner,
-      schema: engine.schema,
-      leaseTtlMs: this.options.leaseTtlMs,
-      stallLimitMs: this.options.stallLimitMs,
-      preparedStatements: this.options.preparedStatements,
-      ...options,
-      renewedAt: this.renewed.buffer as SharedArrayBuffer,
-    };
-    // The flags of the process are none of its business: an inspector or a loader would break it.
-    const thread = new Thread(new URL('./lease-thread.js', import.meta.url), { workerData, execArgv: [] });
-    this.thread = thread;
-    thread.unref();
-    thread.on('message', (message: FromThread) => this.hear(message));
-    thread.on('error', (error) => problems.report('The lease thread failed and is started again', error));
-    thread.on('exit', () => {
-      if (this.thread === thread) this.thread = undefined;
-      if (this.stopped) return;
-      const delayMs = Math.min(LONGEST_RESTART_MS, FIRST_RESTART_MS * 2 ** Math.min(this.restarts++, 10));
-      this.restart = startTimer(delayMs, () => this.startThread(options), { unref: true });
-    });
+  private renewElsewhere(): void {
+    if (this.local) this.leaving.push(this.local.stop());
+    this.local = undefined;
+    this.localWorks = false;
   }
 
-  private hear(message: FromThread): void {
+  /** Says when it is not the thread that renews, and each failure. */
+  private changed(): void {
+    const { by, reason } = this.state;
+    if (by === 'none') this.tools.problems.report(reason);
+    else if (by === 'main thread' && by !== this.said) this.tools.problems.notice(reason);
+    this.said = by;
+    if (by !== 'none') this.tools.works();
+  }
+
+  private hear(message: Parameters<ThreadEvents['hears']>[0]): void {
     switch (message.type) {
       case 'ask':
-        this.restarts = 0;
-        this.signalReady();
-        this.tell({ type: 'leases', leases: this.tools.book.list(), progress: this.tools.book.takeProgress() });
+        this.thread?.tell({
+          type: 'leases',
+          leases: this.tools.book.list(),
+          progress: this.tools.book.takeProgress(),
+        });
         break;
       case 'gone':
         this.onGone(message);
@@ -155,14 +203,10 @@ export class LeaseKeeper {
   private async tellPassword(): Promise<void> {
     try {
       const ask = this.tools.engine.connections.clientOptions['password'] as () => string | Promise<string>;
-      this.tell({ type: 'password', password: await ask() });
+      this.thread?.tell({ type: 'password', password: await ask() });
     } catch (error) {
       this.tools.problems.report('The password function of the DataSource failed', error);
-      this.tell({ type: 'password', error: 'The password function of the DataSource failed.' });
+      this.thread?.tell({ type: 'password', error: 'The password function of the DataSource failed.' });
     }
-  }
-
-  private tell(message: ToThread): void {
-    this.thread?.postMessage(message);
   }
 }

@@ -5,7 +5,7 @@ import { EngineStore } from '../../store/engine-store.js';
 import type { Lease } from '../../store/lease.js';
 import type { RawClient } from '../../store/raw-client.js';
 import { Heart } from './heart.js';
-import type { FromThread, ThreadData, ToThread } from './thread-messages.js';
+import { LEASE_CONNECTION, type FromThread, type ThreadData, type ToThread } from './thread-messages.js';
 
 /** The lease thread (R18): renews leases on a connection of its own, so that a handler that blocks the event loop keeps its lease. */
 if (!parentPort) throw new Error('This file is started by the worker as a thread.');
@@ -14,9 +14,7 @@ const data = workerData as ThreadData;
 const renewedAt = new BigInt64Array(data.renewedAt);
 const tell = (message: FromThread): void => port.postMessage(message);
 
-/** A connection that is not there by now will not come. */
-const LONGEST_CONNECT_MS = 60_000;
-
+let works = false;
 let answerLeases: ((leases: readonly Lease[] | undefined) => void) | undefined;
 let answerPassword: { resolve(password: string): void; reject(error: Error): void } | undefined;
 
@@ -30,20 +28,27 @@ const heart = new Heart(data, new EngineStore(data.schema), {
       };
       tell({ type: 'ask' });
     }),
-  connect: async () => {
+  connect: async (limitMs) => {
     const client = new pg.Client({
-      // The driver's timer is the platform's: it would end a wait of more than 24.8 days at once (C12).
-      connectionTimeoutMillis: Math.min(data.leaseTtlMs / 3, LONGEST_CONNECT_MS),
       ...data.clientOptions,
       ...(data.asksPassword ? { password } : {}),
-      application_name: 'cyclone-leases',
+      connectionTimeoutMillis: limitMs,
+      application_name: LEASE_CONNECTION,
     });
     client.on('error', () => undefined); // heard of by the call that fails
     await client.connect();
     return client as unknown as RawClient;
   },
   gone: (leases) => tell({ type: 'gone', leases }),
-  renewed: (sentAt) => Atomics.store(renewedAt, 0, BigInt(sentAt)),
+  renewed: (sentAt) => {
+    Atomics.store(renewedAt, 0, BigInt(sentAt));
+    if (!works) tell({ type: 'works' });
+    works = true;
+  },
+  failed: (error) => {
+    works = false;
+    tell({ type: 'fails', reason: String(error) });
+  },
   problem: (message, error) => tell({ type: 'problem', message: `${message}: ${String(error)}` }),
 });
 

@@ -1,6 +1,9 @@
 import type { Lease } from '../../store/lease.js';
 import type { ProgressReport } from './progress-reports.js';
 
+/** The application name of a connection that renews leases. */
+export const LEASE_CONNECTION = 'cyclone-leases';
+
 /** From the main thread to the lease thread. */
 export type ToThread =
   /** The answer to `ask`: every lease that is held, and what handlers reported since the last answer. */
@@ -16,6 +19,10 @@ export type FromThread =
   /** Which leases are held? An answer also shows that the main thread is alive. */
   | { readonly type: 'ask' }
   | { readonly type: 'gone'; readonly leases: readonly Lease[] }
+  /** A renewal has succeeded: the first one, or the first after one that failed. */
+  | { readonly type: 'works' }
+  /** Nothing can be renewed at present. */
+  | { readonly type: 'fails'; readonly reason: string }
   | { readonly type: 'problem'; readonly message: string }
   /** The connection's password function lives on the main thread. */
   | { readonly type: 'password' };
