@@ -6,11 +6,9 @@ let fixture: Fixture;
 afterEach(() => fixture.close());
 afterAll(dropTemplate);
 
-const HEARTBEAT = 'function cyclone_heartbeat(text, bigint, bigint[], text[], integer[])';
 /** Renewals fail, as for a role that may not call the function; everything else goes on. */
-const fail = (): Promise<unknown> => fixture.rows(`alter ${HEARTBEAT} rename to cyclone_heartbeat_away`);
-const mend = (): Promise<unknown> =>
-  fixture.rows(`alter ${HEARTBEAT.replace('heartbeat(', 'heartbeat_away(')} rename to cyclone_heartbeat`);
+const fail = (): Promise<unknown> => fixture.rows('alter function cyclone_heartbeat rename to cyclone_heartbeat_away');
+const mend = (): Promise<unknown> => fixture.rows('alter function cyclone_heartbeat_away rename to cyclone_heartbeat');
 
 /** Until the worker has ticked a few times more: it would have claimed by then. */
 async function ticks(): Promise<void> {
