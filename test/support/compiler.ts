@@ -5,7 +5,7 @@ import { ROOT } from '../structure/source-files.js';
 const { options: OPTIONS } = ts.parseJsonConfigFileContent(
   {
     extends: join(ROOT, 'tsconfig.base.json'),
-    compilerOptions: { noEmit: true, types: ['node'], isolatedModules: false },
+    compilerOptions: { types: ['node'], isolatedModules: false },
     files: [],
   },
   ts.sys,
@@ -20,12 +20,13 @@ export interface Complaint {
   readonly text: string;
 }
 
-/**
- * Compiles TypeScript as an application that uses the built library does, all files in one go.
- * @param files texts by names, which lie in the repository's folder
- * @returns the errors of each file
- */
-export function compile(files: Readonly<Record<string, string>>): Record<string, Complaint[]> {
+/** Texts by names, which lie in the repository's folder. */
+export type Texts = Readonly<Record<string, string>>;
+
+/** Declarations of packages, which do not change while the tests run. */
+const parsed = new Map<string, ts.SourceFile | undefined>();
+
+function programOf(files: Texts): ts.Program {
   const texts = new Map(Object.entries(files).map(([name, text]) => [join(ROOT, name), text]));
   const host = ts.createCompilerHost(OPTIONS);
   const { getSourceFile, fileExists, readFile } = host;
@@ -33,16 +34,48 @@ export function compile(files: Readonly<Record<string, string>>): Record<string,
   host.readFile = (path) => texts.get(path) ?? readFile(path);
   host.getSourceFile = (path, version, ...rest) => {
     const text = texts.get(path);
-    return text === undefined ? getSourceFile(path, version, ...rest) : ts.createSourceFile(path, text, version);
+    if (text !== undefined) return ts.createSourceFile(path, text, version);
+    if (!parsed.has(path)) parsed.set(path, getSourceFile(path, version, ...rest));
+    return parsed.get(path);
   };
-  const program = ts.createProgram([...texts.keys()], OPTIONS, host);
+  return ts.createProgram([...texts.keys()], OPTIONS, host);
+}
+
+/** Compiles TypeScript as an application that uses the built library does, all files in one go. Gives the errors of each file. */
+export function compile(files: Texts): Record<string, Complaint[]> {
+  const program = programOf(files);
   return Object.fromEntries(
-    [...texts.keys()].map((path, index) => {
-      const source = program.getSourceFile(path);
+    Object.keys(files).map((name) => {
+      const source = program.getSourceFile(join(ROOT, name));
       const found = [...program.getSyntacticDiagnostics(source), ...program.getSemanticDiagnostics(source)];
-      return [Object.keys(files)[index], found.map(complaintOf)];
+      return [name, found.map(complaintOf)];
     }),
   );
+}
+
+/** The JavaScript of one file. */
+export function emit(name: string, text: string): string {
+  const program = programOf({ [name]: text });
+  let script = '';
+  program.emit(program.getSourceFile(join(ROOT, name)), (_path, written) => (script = written));
+  return script;
+}
+
+/** Which of the packages exports a name; the first that does. */
+export function exportsOf(packages: readonly string[]): Map<string, string> {
+  const name = 'exports.ts';
+  const program = programOf({ [name]: packages.map((module) => `import '${module}';\n`).join('') });
+  const checker = program.getTypeChecker();
+  const found = new Map<string, string>();
+  for (const statement of program.getSourceFile(join(ROOT, name))?.statements ?? []) {
+    if (!ts.isImportDeclaration(statement) || !ts.isStringLiteral(statement.moduleSpecifier)) continue;
+    const module = checker.getSymbolAtLocation(statement.moduleSpecifier);
+    if (!module) throw new Error(`There is no module ${statement.moduleSpecifier.text}.`);
+    for (const { name: exported } of checker.getExportsOfModule(module)) {
+      if (!found.has(exported)) found.set(exported, statement.moduleSpecifier.text);
+    }
+  }
+  return found;
 }
 
 function complaintOf({ file, start, messageText }: ts.Diagnostic): Complaint {
