@@ -126,7 +126,7 @@ create table cyclone_attempts (
   error_kind  text collate "C",
   panic_stack text,
   primary key (run_id, node, generation),
-  constraint cyclone_attempts_outcome_known check (outcome in ('retried', 'discarded', 'timed_out', 'snoozed', 'reclaimed', 'released', 'cancelled'))
+  constraint cyclone_attempts_outcome_known check (outcome in ('retried', 'discarded', 'timed_out', 'snoozed', 'reclaimed', 'interrupted', 'released', 'cancelled'))
 );
 
 create table cyclone_workers (

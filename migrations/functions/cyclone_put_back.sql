@@ -22,7 +22,8 @@ begin
     update cyclone_steps s
        set state = case when r.state = 'paused' then 'paused' else 'available' end, lease_owner = null, lease_expiry = null,
            scheduled_at = p_at, available_at = p_now, attempt = p_attempt, reclaims = p_reclaims,
-           error = coalesce(p_error, s.error), error_kind = coalesce(p_error_kind, s.error_kind), panic_stack = coalesce(p_stack, s.panic_stack)
+           error = coalesce(p_error, s.error), error_kind = case when p_error is null then s.error_kind else p_error_kind end,
+           panic_stack = case when p_error is null then s.panic_stack else p_stack end
       from cyclone_runs r
      where s.run_id = p_run and s.node = p_node and r.id = p_run
     returning p_event, s.run_id, s.node, s.kind, s.queue, s.attempt, s.lease_generation, s.node_type, s.max_attempts, null::bigint, null::jsonb,

@@ -1,13 +1,15 @@
--- Settles executions that did not complete, each in its own right (R12, R15, R17, R20). p_outcomes says how:
+-- Settles executions that did not complete, each in its own right (R12, R15, R17, R20, R39). p_outcomes says how:
 --   failed     charged: back with a backoff, or discarded (permanent, or no attempt left)
 --   timed_out  the same with error_kind timeout
 --   snoozed    back after p_delays_ms, uncharged
+--   interrupted back with a backoff that grows with the reclaims, uncharged, reclaims + 1: the database or the network failed, not the
+--              handler (R39). Past p_max_reclaims (null: no bound) it is discarded as reclaim_limit, because its own work may be the cause
 --   released   back at once, uncharged, reclaims unchanged: an orderly shutdown
 -- p_delays_ms overrides the backoff; null lets the database compute it (C16).
 -- Runs that somebody else has locked come back as `busy`, unless p_wait_ms is given: then the (single) step waits that long (C2).
 create or replace function cyclone_settle(
   p_owner text, p_outcomes text[], p_runs bigint[], p_nodes text[], p_generations int[],
-  p_errors text[], p_error_kinds text[], p_stacks text[], p_fingerprints text[], p_delays_ms bigint[], p_wait_ms int
+  p_errors text[], p_error_kinds text[], p_stacks text[], p_fingerprints text[], p_delays_ms bigint[], p_max_reclaims int, p_wait_ms int
 ) returns table (
   event text, run_id bigint, node text, kind text, queue text, attempt int, generation int,
   node_type text, max_attempts int, timeout_ms bigint, input jsonb, info jsonb
@@ -53,6 +55,15 @@ begin
     v_failed := v_item.outcome in ('failed', 'timed_out');
     if v_failed and (v_item.error_kind = 'permanent' or v_step.attempt >= v_step.max_attempts) then
       return query select * from cyclone_give_up(v_now, v_item.run_id, v_item.node, v_item.outcome, v_item.error, v_item.error_kind, v_item.stack, v_item.fingerprint);
+    elsif v_item.outcome = 'interrupted' then
+      if v_step.reclaims >= p_max_reclaims then
+        return query select * from cyclone_give_up(v_now, v_item.run_id, v_item.node, 'interrupted',
+          format('interrupted again after %s reclaims: %s', v_step.reclaims, v_item.error), 'reclaim_limit', null, null);
+      else
+        return query select * from cyclone_put_back(v_now, v_item.run_id, v_item.node, 'interrupted',
+          v_now + cyclone_ms(coalesce(v_item.delay_ms, cyclone_backoff('{"maxMs": 60000}', v_step.reclaims + 1))),
+          v_step.attempt, v_step.reclaims + 1, v_item.error, null, null);
+      end if;
     else
       return query select * from cyclone_put_back(
         v_now, v_item.run_id, v_item.node, case v_item.outcome when 'failed' then 'retried' else v_item.outcome end,

@@ -152,6 +152,7 @@ export class TestClient {
                 delayMs: 0,
               },
             ],
+            null,
             1_000,
           );
           if (emit) this.engine.events.emitRows(settled, 'worker');

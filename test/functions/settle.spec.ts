@@ -172,6 +172,72 @@ describe('a release', () => {
   });
 });
 
+describe('an interruption (R39)', () => {
+  const error = 'The completion transaction lost its connection: terminating connection';
+
+  it('goes back uncharged, counts as a reclaim and is written down (F1)', async () => {
+    const run = await db.submit({ a: { maxAttempts: 1 } });
+    const events = await db.settle('interrupted', await db.claimOne(), { error });
+    expect(events).toMatchObject([{ event: 'interrupted', node: 'a', attempt: 1, generation: 1, info: { error } }]);
+    expect(events[0]?.info).not.toHaveProperty('errorKind');
+    expect(await db.step(run, 'a')).toMatchObject({
+      state: 'available',
+      attempt: 1,
+      reclaims: 1,
+      error,
+      error_kind: null,
+      panic_stack: null,
+      lease_owner: null,
+    });
+    expect(await attempts()).toEqual([
+      { node: 'a', generation: 1, attempt: 1, worker: 'me', outcome: 'interrupted', error, error_kind: null },
+    ]);
+  });
+
+  it('says what has happened last: the kind and the stack of an earlier failure do not stay beside its error', async () => {
+    const run = await db.submit({ a: [] });
+    await db.fail(await db.claimOne(), { error: 'handler panicked: x', stack: 'at x' });
+    await db.settle('interrupted', await db.claimOne(), { error });
+    expect(await db.step(run, 'a')).toMatchObject({ error, error_kind: null, panic_stack: null, attempt: 2 });
+  });
+
+  it.each([
+    [0, 1_000],
+    [3, 8_000],
+    [6, 60_000],
+    [1_000, 60_000],
+  ])('after %i reclaims comes back within %i ms, whatever the backoff of the step is', async (reclaims, most) => {
+    const policy = { backoff: { baseMs: 3_600_000, factor: 1, maxMs: 3_600_000, jitter: false } };
+    await db.submitMany(Array.from({ length: 200 }, () => ({ a: { policy } })));
+    const claimed = await db.claim({ queues: { default: 200 } });
+    await db.query('update cyclone_steps set reclaims = $1', [reclaims]);
+    const delays = (await db.settle('interrupted', claimed, { error, maxReclaims: null })).map(({ info }) =>
+      Number(info?.delayMs),
+    );
+    expect(Math.max(...delays)).toBeLessThanOrEqual(most);
+    expect(Math.max(...delays)).toBeGreaterThan(most / 2);
+  });
+
+  it('ends by itself: past maxReclaims it is discarded as reclaim_limit, reclaims by the sweep included', async () => {
+    const run = await db.submit({ a: { maxAttempts: 1 } });
+    const interrupt = async () =>
+      told(await db.settle('interrupted', await db.claimOne(), { error, delayMs: 0, maxReclaims: 2 }));
+    expect(await interrupt()).toEqual(['interrupted a']);
+    await db.claimOne({ leaseMs: 0 });
+    await database.moveClock(1_000);
+    expect(told(await db.sweep({ maxReclaims: 2 }))).toEqual(['reclaimed a']);
+    expect(await interrupt()).toEqual(['discarded a', 'run_failed']);
+    expect(await db.step(run, 'a')).toMatchObject({
+      state: 'discarded',
+      attempt: 1,
+      reclaims: 2,
+      error: `interrupted again after 2 reclaims: ${error}`,
+      error_kind: 'reclaim_limit',
+    });
+    expect((await attempts()).map(({ outcome }) => outcome)).toEqual(['interrupted', 'reclaimed', 'discarded']);
+  });
+});
+
 describe('a timeout that the worker reports', () => {
   it('is charged with backoff, and the last one discards with error_kind timeout (R17)', async () => {
     const run = await db.submit({ a: { maxAttempts: 2, policy: { timeoutMs: 1_000 } } });
@@ -193,7 +259,7 @@ describe('a timeout that the worker reports', () => {
 });
 
 describe('every settlement', () => {
-  it.each(['failed', 'timed_out', 'snoozed', 'released'])(
+  it.each(['failed', 'timed_out', 'snoozed', 'interrupted', 'released'])(
     '%s is dropped when the lease is of another owner, an older generation or a run that was cancelled (R12)',
     async (outcome) => {
       const [one, two, three] = await db.submitMany([{ a: [] }, { b: [] }, { c: [] }]);
@@ -211,7 +277,7 @@ describe('every settlement', () => {
     },
   );
 
-  it.each(['failed', 'timed_out', 'snoozed', 'released'])(
+  it.each(['failed', 'timed_out', 'snoozed', 'interrupted', 'released'])(
     '%s puts a step of a paused run to paused (R26)',
     async (outcome) => {
       const run = await db.submit({ a: [] });

@@ -1,6 +1,6 @@
 import type { Act, Intent } from './arbitraries.js';
 import { isOpen, type Lease, type ModelRun } from './model-state.js';
-import type { Operation } from './operations.js';
+import type { Operation, OperationOf } from './operations.js';
 import type { ReferenceModel } from './reference-model.js';
 
 /** What is done instead, when there is nobody to do something to. */
@@ -77,6 +77,8 @@ class Choice {
         return this.settle('snoozed');
       case 'release':
         return this.settle('released');
+      case 'interrupt':
+        return this.settle('interrupted');
       case 'heartbeat':
         return this.heartbeat();
       case 'sweep':
@@ -112,10 +114,13 @@ class Choice {
     return lease ? { do: 'complete', lease, rollback } : null;
   }
 
-  private settle(outcome: 'failed' | 'timed_out' | 'snoozed' | 'released', permanent = false): Operation | null {
+  private settle(outcome: OperationOf<'settle'>['outcome'], permanent = false): Operation | null {
     const lease = this.lease();
-    const ownDelay = outcome === 'snoozed' ? 9_000 : null;
-    return lease ? { do: 'settle', lease, outcome, permanent, delayMs: [ownDelay, 0, 2_000][this.number % 3]! } : null;
+    // The backoff of a failure has no jitter here; a snooze has none, and that of an interruption is the engine's.
+    const ownDelay = outcome === 'snoozed' || outcome === 'interrupted' ? 9_000 : null;
+    const delayMs = [ownDelay, 0, 2_000][this.number % 3]!;
+    const maxReclaims = [null, 0, 1, 2][this.number % 4]!;
+    return lease ? { do: 'settle', lease, outcome, permanent, delayMs, maxReclaims } : null;
   }
 
   private heartbeat(): Operation | null {

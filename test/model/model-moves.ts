@@ -41,7 +41,7 @@ export class ModelMoves {
 
   protected putBack(run: ModelRun, step: ModelStep, cause: Cause, outcome: string, at: number): void {
     this.log(run, step, outcome);
-    if (cause === 'reclaim') step.reclaims++;
+    if (cause === 'reclaim' || cause === 'interruption') step.reclaims++;
     step.scheduledAt = at;
     this.move(step, run.state === 'paused' ? 'paused' : 'available', cause);
   }

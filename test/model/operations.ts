@@ -9,10 +9,12 @@ export type Operation =
   | {
       readonly do: 'settle';
       readonly lease: Lease;
-      readonly outcome: 'failed' | 'timed_out' | 'snoozed' | 'released';
+      readonly outcome: 'failed' | 'timed_out' | 'snoozed' | 'released' | 'interrupted';
       readonly permanent: boolean;
       /** Null: the backoff of the step decides. */
       readonly delayMs: number | null;
+      /** Bounds interruptions. */
+      readonly maxReclaims: number | null;
     }
   /** Without leases it renews all that its owner has. */
   | { readonly do: 'heartbeat'; readonly owner: string; readonly leases: readonly Lease[] | null }

@@ -8,8 +8,10 @@ export type Cause =
   | 'snooze'
   | 'timeout'
   | 'release'
+  | 'interruption'
   | 'gave up'
   | 'reclaim limit'
+  | 'interruption limit'
   | 'too large'
   | 'deadline'
   | 'child retry'
@@ -23,8 +25,10 @@ const BEGINNINGS: Record<Cause, string> = {
   snooze: 'snooze',
   timeout: 'timed out, attempt <',
   release: 'released by',
+  interruption: 'interrupted by the database or the network (',
   'gave up': 'PermanentError, or',
   'reclaim limit': 'the lease expired after',
+  'interruption limit': 'interrupted by the database or the network after',
   'too large': 'fan-out node: its list is not',
   deadline: 'the run deadline elapsed',
   'child retry': 'retry or retryAll of a child node',

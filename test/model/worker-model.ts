@@ -44,9 +44,9 @@ export class WorkerModel extends ModelMoves {
     this.discardTooLarge(tooLarge, told);
   }
 
-  /** R11, R15, R17, R20. */
+  /** R11, R15, R17, R20, R39. */
   protected settle(
-    { lease, outcome, permanent, delayMs }: OperationOf<'settle'>,
+    { lease, outcome, permanent, delayMs, maxReclaims }: OperationOf<'settle'>,
     told: readonly Told[],
     alone: boolean,
   ): void {
@@ -62,8 +62,17 @@ export class WorkerModel extends ModelMoves {
     const step = this.step(lease);
     if (outcome === 'snoozed') return this.putBack(run, step, 'snooze', outcome, this.now + (delayMs ?? 0));
     if (outcome === 'released') return this.putBack(run, step, 'release', outcome, step.scheduledAt);
+    if (outcome === 'interrupted') return this.interrupt(run, step, delayMs, maxReclaims);
     const errorKind = permanent ? 'permanent' : outcome === 'failed' ? 'retryable' : 'timeout';
     this.failed(run, step, errorKind, delayMs);
+  }
+
+  /** R39: as a reclaim, with a delay. */
+  private interrupt(run: ModelRun, step: ModelStep, delayMs: number | null, maxReclaims: number | null): void {
+    if (maxReclaims !== null && step.reclaims >= maxReclaims)
+      return this.giveUp(run, step, 'reclaim_limit', 'interruption limit');
+    this.putBack(run, step, 'interruption', 'interrupted', this.now + (delayMs ?? 0));
+    step.errorKind = null;
   }
 
   /** R10, R18: never past the timeout. What is locked keeps its lease until the next one. */

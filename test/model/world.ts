@@ -124,9 +124,15 @@ export class World {
       case 'complete':
         return this.complete(session, operation.lease, operation.rollback);
       case 'settle': {
-        const { lease, outcome, permanent, delayMs } = operation;
+        const { lease, outcome, permanent, delayMs, maxReclaims } = operation;
         const errorKind = permanent ? 'permanent' : { failed: 'retryable', timed_out: 'timeout' }[outcome as string];
-        const options = { owner: lease.owner, ...(errorKind ? { errorKind, error: 'boom' } : {}) };
+        const isError = errorKind !== undefined || outcome === 'interrupted';
+        const options = {
+          owner: lease.owner,
+          maxReclaims,
+          ...(isError ? { error: 'boom' } : {}),
+          ...(errorKind ? { errorKind } : {}),
+        };
         return session.settle(outcome, rowOf(lease), delayMs === null ? options : { ...options, delayMs });
       }
       case 'heartbeat':

@@ -48,7 +48,7 @@ with entry as (
 ), recorded as (
   select a.run_id, a.node,
          count(*) filter (where a.outcome in ('retried', 'timed_out')) as charged,
-         count(*) filter (where a.outcome = 'reclaimed') as reclaimed
+         count(*) filter (where a.outcome in ('reclaimed', 'interrupted')) as reclaimed
     from cyclone_attempts a group by a.run_id, a.node
 ), claims as (
   select l.run_id, l.node, count(*) filter (where l.claimed) as n, max(l.generation) as highest from step_log l group by l.run_id, l.node

@@ -70,6 +70,7 @@ export interface SettleOptions {
   stack?: string;
   fingerprint?: string;
   delayMs?: number;
+  maxReclaims?: number | null;
   waitMs?: number;
 }
 
@@ -181,10 +182,10 @@ export class EngineSession {
   settle(outcome: string, lease: TestLease | TestLease[], options: SettleOptions = {}): Promise<EngineEvent[]> {
     const leases = Array.isArray(lease) ? lease : [lease];
     const each = <T>(value: T | undefined) => leases.map(() => value ?? null);
-    const { owner = 'me', error, errorKind, stack, fingerprint, delayMs, waitMs = null } = options;
+    const { owner = 'me', error, errorKind, stack, fingerprint, delayMs, maxReclaims = 20, waitMs = null } = options;
     const outcomes = leases.map(() => outcome);
     const details = [each(error), each(errorKind), each(stack), each(fingerprint), each(delayMs)];
-    return this.call('cyclone_settle', owner, outcomes, ...leaseArguments(leases), ...details, waitMs);
+    return this.call('cyclone_settle', owner, outcomes, ...leaseArguments(leases), ...details, maxReclaims, waitMs);
   }
 
   /** A failed attempt; a delay of 0 makes the step claimable again at once. */

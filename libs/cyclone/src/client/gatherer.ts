@@ -1,5 +1,6 @@
 import { AsyncResource } from 'node:async_hooks';
-import { isSqlError, type Connections } from '../store/connections.js';
+import type { Connections } from '../store/connections.js';
+import { isAnswer } from '../store/database-fault.js';
 import type { Session } from '../store/session.js';
 import { ConnectionLostError } from './client-errors.js';
 import { countForOneCall, type Submission } from './submission.js';
@@ -66,7 +67,7 @@ export class Gatherer<S extends Submission, A> {
         }
       }, 'submit');
     } catch (error) {
-      if (connected && isSqlError(error)) for (const member of batch) await this.sendAlone(member);
+      if (connected && isAnswer(error)) for (const member of batch) await this.sendAlone(member);
       else if (connected) this.settleLost(batch, error, true);
       else this.settleLost(this.waiting.splice(0), error, false);
     }
@@ -82,7 +83,7 @@ export class Gatherer<S extends Submission, A> {
         }, 'submit'),
       );
     } catch (error) {
-      if (connected && isSqlError(error)) member.reject(error);
+      if (connected && isAnswer(error)) member.reject(error);
       else this.settleLost([member], error, connected);
     }
   }

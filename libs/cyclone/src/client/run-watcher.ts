@@ -3,7 +3,7 @@ import type { CycloneEvent } from '../model/events.js';
 import { RunNotFoundError, WaitTimeoutError } from '../model/errors/run-errors.js';
 import { isTerminalRunState, type TerminalRunState } from '../model/states.js';
 import { sleep, startTimer, type Timer } from '../model/timer.js';
-import { isSqlError } from '../store/connections.js';
+import { faultOf } from '../store/database-fault.js';
 import type { Engine } from '../store/engine.js';
 import type { RunOutcome } from '../store/run-store.js';
 import type { Session } from '../store/session.js';
@@ -226,7 +226,8 @@ export class RunWatcher {
 
   /** An outage is waited out; what no waiting can heal is what the waiters get. */
   private handleFailure(error: unknown): void {
-    if (isSqlError(error) && !isPassing((error as { code: string }).code)) {
+    const fault = faultOf(error);
+    if (fault === 'schema' || fault === 'data') {
       for (const runId of this.waiters.keys()) this.settle(runId, (waiter) => waiter.reject(error));
       return;
     }
@@ -236,9 +237,4 @@ export class RunWatcher {
       );
     }
   }
-}
-
-/** SQLSTATE classes of what passes: conflicts, lack of resources, states of an object, interventions of operators, I/O. */
-function isPassing(code: string): boolean {
-  return /^(40|53|55|57|58)/.test(code);
 }

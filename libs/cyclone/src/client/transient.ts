@@ -1,20 +1,19 @@
 import { sleep } from '../model/timer.js';
 import type { Connections } from '../store/connections.js';
-import { isSqlError } from '../store/connections.js';
+import { faultOf, isAnswer } from '../store/database-fault.js';
+import { isUnsent } from '../store/session-loss.js';
 import type { Session } from '../store/session.js';
 import { ConnectionLostError } from './client-errors.js';
 
-/** Deadlock, serialization failure, lock timeout: the server has undone the call and it may succeed when it is made again. */
-const TRANSIENT: ReadonlySet<unknown> = new Set(['40P01', '40001', '55P03']);
 const TRIES = 5;
 
-/** Makes a call that is a transaction of its own, again when the server undid it for a passing reason. */
+/** Makes a call that is a transaction of its own, again when the server undid it because of another transaction. */
 export async function repeatTransient<T>(call: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
       return await call();
     } catch (error) {
-      if (attempt === TRIES || !TRANSIENT.has(sqlStateOf(error))) throw error;
+      if (attempt === TRIES || faultOf(error) !== 'conflict') throw error;
       await sleep(10 * 2 ** attempt * (0.5 + Math.random()));
     }
   }
@@ -36,7 +35,7 @@ export async function onConnection<T>(
       return work(session);
     }, operation);
   } catch (error) {
-    throw isSqlError(error) && connected
+    throw isAnswer(error) && connected
       ? error
       : new ConnectionLostError(operation, outcomeOf(error, connected), { cause: error });
   }
@@ -45,13 +44,4 @@ export async function onConnection<T>(
 /** What a call that failed without an answer of the server may have done. */
 export function outcomeOf(error: unknown, connected: boolean): 'nothing' | 'unknown' {
   return !connected || isUnsent(error) ? 'nothing' : 'unknown';
-}
-
-/** The driver noticed before it sent anything that the connection is gone. */
-function isUnsent(error: unknown): boolean {
-  return error instanceof Error && error.message.includes('is not queryable');
-}
-
-function sqlStateOf(error: unknown): unknown {
-  return typeof error === 'object' && error !== null ? (error as { code?: unknown }).code : undefined;
 }

@@ -12,6 +12,7 @@ export const STEP_EVENT_TYPES = [
   'discarded',
   'cancelled',
   'reclaimed',
+  'interrupted',
   'timed_out',
   'released',
   'paused',

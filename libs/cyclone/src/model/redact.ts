@@ -1,3 +1,5 @@
+import { sqlStateOf } from './sql-state.js';
+
 /** What must not be stored of an error that comes from the database. */
 export interface Secrets {
   /** Query parameters, longest first. */
@@ -22,7 +24,7 @@ export function secretsOf(thrown: unknown): Secrets {
     for (let depth = 0; depth < MAX_CAUSES && typeof error === 'object' && error !== null; depth++) {
       const fields = error as Record<string, unknown>;
       collect(fields['parameters'], values);
-      const state = sqlState(fields) ?? sqlState(fields['driverError']);
+      const state = sqlStateOf(fields);
       if (state?.startsWith('22') && typeof fields['message'] === 'string' && fields['message'] !== '') {
         // Data exceptions quote the offending value, which may contain quotes itself; servers in other languages use other quotes.
         messages.push([fields['message'], fields['message'].replace(/["'«„“].*["'»“”]/s, `"${BLANK}"`)]);
@@ -49,13 +51,6 @@ export function withoutSecrets(text: string, secrets: Secrets): string {
         safe = safe.replaceAll(`${open}${value}${close}`, `${open}${BLANK}${close}`);
   }
   return safe;
-}
-
-/** pg puts the SQLSTATE and a severity on its errors; TypeORM copies them and keeps the original as driverError. */
-function sqlState(error: unknown): string | undefined {
-  if (typeof error !== 'object' || error === null) return undefined;
-  const { code, severity } = error as { code?: unknown; severity?: unknown };
-  return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) && typeof severity === 'string' ? code : undefined;
 }
 
 /** The leaves of query parameters, as texts. */

@@ -87,12 +87,24 @@ export const TRANSITIONS = [
     to: 'available',
     trigger: 'released by an orderly shutdown (same attempt, reclaims unchanged)',
   },
+  {
+    entity: 'step',
+    from: ['running'],
+    to: 'available',
+    trigger: 'interrupted by the database or the network (same attempt, reclaims + 1, backoff)',
+  },
   { entity: 'step', from: ['running'], to: 'discarded', trigger: 'PermanentError, or attempt = maxAttempts' },
   {
     entity: 'step',
     from: ['running'],
     to: 'discarded',
     trigger: 'the lease expired after maxReclaims reclaims (reclaim_limit)',
+  },
+  {
+    entity: 'step',
+    from: ['running'],
+    to: 'discarded',
+    trigger: 'interrupted by the database or the network after maxReclaims reclaims (reclaim_limit)',
   },
   { entity: 'step', from: ['running'], to: 'discarded', trigger: 'the run deadline elapsed (deadline)' },
   {
@@ -105,7 +117,7 @@ export const TRANSITIONS = [
     entity: 'step',
     from: ['running'],
     to: 'paused',
-    trigger: 'a failed or timed-out attempt, a snooze, a reclaim or a release in a paused run',
+    trigger: 'a failed or timed-out attempt, a snooze, a reclaim, an interruption or a release in a paused run',
   },
   { entity: 'step', from: ['waiting_timer'], to: 'completed', trigger: 'the time has come' },
   { entity: 'step', from: ['waiting_signal'], to: 'completed', trigger: 'a signal is in the mailbox' },

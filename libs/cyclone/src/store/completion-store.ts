@@ -19,14 +19,15 @@ export class CompletionStore {
 
   /**
    * Begins the transaction and marks it. Gives its id, by which a commit whose answer is lost is decided (C4).
-   * READ COMMITTED is said out loud: at REPEATABLE READ two siblings would strand their dependent.
+   * READ COMMITTED is said out loud, first of all: at REPEATABLE READ two siblings would strand their dependent, and behind any other
+   * statement of the message the server refuses it when the default is another level.
    * @param newPlans whether the session shall plan its statements anew: its plans may be of a time when the tables were empty (C1)
    */
   async begin(session: Session, lease: Lease, newPlans: boolean): Promise<string> {
     const mark = literal(leaseMark(this.schema, lease));
     const results = await session.script(
       'begin',
-      `${newPlans ? 'discard plans; ' : ''}begin isolation level read committed;
+      `begin isolation level read committed;${newPlans ? ' discard plans;' : ''}
        select pg_current_xact_id()::text, set_config('application_name', ${mark}, true), set_config('cyclone.lease', ${mark}, true)`,
     );
     return results.at(-1)?.rows[0]?.[0] ?? '';

@@ -1,6 +1,8 @@
 import type { DataSource, QueryRunner } from 'typeorm';
 import { waitForConnection, type CountedPool } from './connection-wait.js';
+import { isAnswer } from './database-fault.js';
 import { rawClientOf, destroyClient, type RawClient } from './raw-client.js';
+import { watchLoss } from './session-loss.js';
 import { Session, type SessionOptions } from './session.js';
 
 /** A pool of `pg` as TypeORM's driver holds it. */
@@ -77,7 +79,7 @@ export class Connections {
       broken = false;
       return result;
     } catch (error) {
-      broken = !isSqlError(error);
+      broken = !isAnswer(error);
       throw error;
     } finally {
       await held.release(broken);
@@ -107,7 +109,7 @@ export class Connections {
       connectionTimeoutMillis: limitMs ?? options['connectionTimeoutMillis'] ?? LONGEST_CONNECT_MS,
       application_name: applicationName,
     });
-    client.on('error', () => undefined); // without a listener a lost connection would end the process (S3)
+    watchLoss(client);
     await client.connect();
     return client;
   }
@@ -132,14 +134,5 @@ const protectedPools = new WeakSet<DriverPool>();
 function protect(pool: DriverPool | undefined): void {
   if (!pool || protectedPools.has(pool)) return;
   protectedPools.add(pool);
-  pool.on('connect', (client) => client.on('error', () => undefined));
-}
-
-/**
- * Whether the server answered a statement with an error: the connection is in order, and nothing is in doubt.
- * SQLSTATE classes 08 and 57P tell that the connection or the server is going away.
- */
-export function isSqlError(error: unknown): boolean {
-  const { code } = error as { code?: unknown };
-  return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) && !/^(08|57P)/.test(code);
+  pool.on('connect', watchLoss);
 }

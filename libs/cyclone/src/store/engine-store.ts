@@ -11,7 +11,7 @@ export interface Completion extends Lease {
 
 /** How an execution that did not complete its step is settled (cyclone_settle). */
 export interface Settlement extends Lease {
-  readonly outcome: 'failed' | 'timed_out' | 'snoozed' | 'released';
+  readonly outcome: 'failed' | 'timed_out' | 'snoozed' | 'interrupted' | 'released';
   readonly error: string | null;
   readonly errorKind: 'retryable' | 'permanent' | 'timeout' | null;
   readonly panicStack: string | null;
@@ -89,7 +89,7 @@ export class EngineStore {
     const rows = (name: string, parameters: number): Statement => call(name, parameters, ENGINE_COLUMNS);
     this.statements = {
       flush: rows('cyclone_flush', 10),
-      settle: rows('cyclone_settle', 11),
+      settle: rows('cyclone_settle', 12),
       tick: rows('cyclone_tick', 7),
       adopt: rows('cyclone_adopt', 8),
       cancel: rows('cyclone_cancel', 2),
@@ -121,23 +121,34 @@ export class EngineStore {
 
   /**
    * Completes one step and waits up to `waitMs` for its run, which others have locked (C2). One message, and so one transaction of
-   * its own. Rejects with SQLSTATE 55P03 when the run stayed locked.
+   * its own, READ COMMITTED whatever the default. Rejects with SQLSTATE 55P03 when the run stayed locked.
    */
   async completeWaiting(session: Session, owner: string, done: Completion, waitMs: number): Promise<EngineRow[]> {
     const run = literal(done.runId);
     const output = done.output === null ? 'null' : literal(done.output);
     const results = await session.script(
       'completeWaiting',
-      `select set_config('lock_timeout', '${waitMs}ms', true);
+      `set transaction isolation level read committed;
+       select set_config('lock_timeout', '${waitMs}ms', true);
        select 1 from ${this.quoted}.cyclone_runs where id = ${run}::bigint for no key update;
        select ${ENGINE_COLUMNS} from ${this.quoted}.cyclone_flush(${literal(owner)}, 0, array[${run}]::bigint[],
          array[${literal(done.node)}], array[${done.generation}], array[${output}]::jsonb[], '{}', '{}', '{}', 0)`,
     );
-    return (results[2]?.rows ?? []).map(toEngineRow);
+    return (results.at(-1)?.rows ?? []).map(toEngineRow);
   }
 
-  /** Settles executions that did not complete (cyclone_settle). `waitMs` null never waits for a locked run. */
-  settle(session: Session, owner: string, items: readonly Settlement[], waitMs: number | null): Promise<EngineRow[]> {
+  /**
+   * Settles executions that did not complete (cyclone_settle).
+   * @param maxReclaims bounds interruptions (R39); null: no bound
+   * @param waitMs null never waits for a locked run
+   */
+  settle(
+    session: Session,
+    owner: string,
+    items: readonly Settlement[],
+    maxReclaims: number | null,
+    waitMs: number | null,
+  ): Promise<EngineRow[]> {
     return this.engineRows(session, 'settle', [
       owner,
       column(items, (i) => i.outcome),
@@ -147,6 +158,7 @@ export class EngineStore {
       column(items, (i) => i.panicStack),
       column(items, (i) => i.fingerprint),
       column(items, (i) => i.delayMs),
+      maxReclaims,
       waitMs,
     ]);
   }

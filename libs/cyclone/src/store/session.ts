@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto';
+import { faultOf } from './database-fault.js';
 import { quoteIdentifier } from './identifier.js';
+import { watchLoss, withLastWords } from './session-loss.js';
 import { RAW_TYPES, type RawClient, type RawResult } from './raw-client.js';
 
 /** Where a call to the database is, for tests that kill a worker there. */
@@ -37,9 +39,6 @@ export function functionCall(
   return statement(call, `select ${columns} from ${quoteIdentifier(schema)}.${name}(${list})`);
 }
 
-/** A plan that is out of date after a schema change, or a statement that a pooler gave to another session (C15, S51). */
-const STATEMENT_IS_LOST: ReadonlySet<unknown> = new Set(['0A000', '26000', '42P05']);
-
 /** A connection as the engine talks over it: texts in, texts out, prepared by name. */
 export class Session {
   private prepared: boolean;
@@ -51,15 +50,16 @@ export class Session {
     private readonly repeatable = true,
   ) {
     this.prepared = options.preparedStatements;
+    watchLoss(client);
   }
 
-  /** Runs a statement and gives its rows as texts. Rejects with the driver's error. */
+  /** Runs a statement and gives its rows as texts. Rejects with the driver's error, or with the server's last words. */
   async rows(call: Statement, values: readonly unknown[]): Promise<(string | null)[][]> {
     await this.options.observer?.(call.call, 'before', this.client);
     try {
       return await this.send(call, values);
     } catch (error) {
-      if (!this.prepared || !STATEMENT_IS_LOST.has((error as { code?: unknown }).code)) throw error;
+      if (!this.prepared || faultOf(error) !== 'plan') throw error;
       this.prepared = false;
       if (!this.repeatable) throw error;
       return this.send(call, values);
@@ -69,30 +69,35 @@ export class Session {
   /** Sends statements without parameters in one message and gives the result of each; the observer sees one call. */
   async script(call: string, text: string): Promise<RawResult[]> {
     await this.options.observer?.(call, 'before', this.client);
-    const answer = this.client.query({ text, rowMode: 'array', types: RAW_TYPES });
-    await this.sent(call, answer);
-    const results = await answer;
-    await this.options.observer?.(call, 'after', this.client);
+    const results = await this.answer(call, this.client.query({ text, rowMode: 'array', types: RAW_TYPES }));
     return Array.isArray(results) ? results : [results];
   }
 
   private async send(call: Statement, values: readonly unknown[]): Promise<(string | null)[][]> {
-    const answer = this.client.query({
+    const query = {
       text: call.text,
       values,
       rowMode: 'array',
       types: RAW_TYPES,
       ...(this.prepared ? { name: call.name } : {}),
-    });
-    await this.sent(call.call, answer);
-    const result = (await answer) as RawResult;
-    await this.options.observer?.(call.call, 'after', this.client);
+    } as const;
+    const result = (await this.answer(call.call, this.client.query(query))) as RawResult;
     return result.rows;
   }
 
-  private async sent(call: string, answer: Promise<unknown>): Promise<void> {
-    if (!this.options.observer) return;
-    answer.catch(() => undefined); // the caller awaits it too; the observer may let it fail before that
-    await this.options.observer(call, 'sent', this.client);
+  private async answer<T>(call: string, sent: Promise<T>): Promise<T> {
+    const { observer } = this.options;
+    if (observer) {
+      sent.catch(() => undefined); // it is awaited below; the observer may let it fail before that
+      await observer(call, 'sent', this.client);
+    }
+    let result: T;
+    try {
+      result = await sent;
+    } catch (error) {
+      throw withLastWords(this.client, error);
+    }
+    await observer?.(call, 'after', this.client);
+    return result;
   }
 }

@@ -1,5 +1,5 @@
 import type { PlanNode } from '../graph/plan.js';
-import { isSqlError } from './connections.js';
+import { isAnswer } from './database-fault.js';
 import { functionCall, type Session, type Statement } from './session.js';
 
 /** A node of a new run, as the database takes it. */
@@ -76,7 +76,7 @@ export class SubmitStore {
       for (const batch of batches) ids.push(...(await this.submit(session, batch)));
     } catch (error) {
       // When this fails too, its error is the one that has the connection cut.
-      if (batches.length > 1 && isSqlError(error)) await session.script('rollbackSubmit', 'rollback');
+      if (batches.length > 1 && isAnswer(error)) await session.script('rollbackSubmit', 'rollback');
       throw error;
     }
     if (batches.length > 1) await session.script('commitSubmit', 'commit');

@@ -6,7 +6,14 @@ import type { Lease } from '../store/lease.js';
 const SOON_MS = 5;
 
 /** Rows of steps that became claimable, when their state says so. */
-const PUT_BACK: ReadonlySet<string> = new Set(['retried', 'snoozed', 'released', 'reclaimed', 'timed_out']);
+const PUT_BACK: ReadonlySet<string> = new Set([
+  'retried',
+  'snoozed',
+  'released',
+  'reclaimed',
+  'interrupted',
+  'timed_out',
+]);
 
 /** Rows of leases that were taken away, or whose worker sits on the lock of the run although its lease has expired. */
 const TAKEN: ReadonlySet<string> = new Set(['stuck', 'reclaimed', 'timed_out']);

@@ -1,5 +1,5 @@
 import type { StepContext } from '../graph/step-context.js';
-import { LeaseLostError, PermanentError, RetryAfterError } from '../model/errors/index.js';
+import { LeaseLostError, PermanentError, RetryAfterError, SnoozeError } from '../model/errors/index.js';
 import type { CycloneEvent } from '../model/events.js';
 import { describeFailure, type Failure } from '../model/failure.js';
 import { errorFingerprint } from '../model/fingerprint.js';
@@ -238,7 +238,11 @@ export class Executor implements ContextTools {
         break;
       case 'failed':
         execution.tx = undefined; // it is over: only the settlement can say now what becomes of the step
-        this.settleFailure(execution, finish.error, false);
+        this.settleFailure(execution, finish.error, finish.permanent);
+        break;
+      case 'interrupted':
+        execution.tx = undefined;
+        this.interrupt(execution, finish.error);
         break;
       case 'unknown':
         this.end(execution);
@@ -252,8 +256,18 @@ export class Executor implements ContextTools {
     permanent: boolean,
   ): Promise<void> {
     execution.phase = 'committing';
-    await tx.rollback();
-    if (isCommitting(execution)) this.settleFailure(execution, error, permanent);
+    const interruption = await tx.rollback();
+    if (!isCommitting(execution)) return;
+    // Of the same kind each time, whatever became of the session: an output that is no JSON, and a snooze, which costs nothing either.
+    if (interruption && !permanent && !SnoozeError.is(error)) this.interrupt(execution, interruption);
+    else this.settleFailure(execution, error, permanent);
+  }
+
+  /** The database or the network failed, not the handler (R39). */
+  private interrupt(execution: Execution, interruption: Error): void {
+    this.problems.report(`Step ${execution.key} was interrupted and goes back, uncharged`, interruption);
+    const { error } = describeFailure(interruption);
+    this.settle(execution, { ...blank(execution), outcome: 'interrupted', error });
   }
 
   private settleFailure(execution: Execution, error: unknown, permanent: boolean): void {

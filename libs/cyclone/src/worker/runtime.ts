@@ -39,6 +39,7 @@ export class Runtime implements LaneHost {
   readonly owner: string;
   readonly ownerHash: string;
   readonly leaseTtlMs: number;
+  readonly maxReclaims: number | null;
   readonly kinds: readonly string[];
   readonly slots: Slots;
   readonly book = new LeaseBook();
@@ -70,6 +71,7 @@ export class Runtime implements LaneHost {
     this.owner = options.id;
     this.ownerHash = createHash('sha256').update(options.id).digest('hex').slice(0, 12);
     this.leaseTtlMs = options.leaseTtlMs;
+    this.maxReclaims = options.maxReclaims;
     this.kinds = [...handlers.keys()];
     this.slots = new Slots(options.queues, lanes);
     this.lanes = Array.from({ length: lanes }, (_, index) => new Lane(index, this));

@@ -1,4 +1,4 @@
-import { isSqlError } from '../store/connections.js';
+import { isAnswer } from '../store/database-fault.js';
 import type { EngineRow } from '../store/engine-row.js';
 import type { Engine } from '../store/engine.js';
 import type { Session } from '../store/session.js';
@@ -51,7 +51,7 @@ export class Tick {
       }
       if (performance.now() >= this.forgetAt) await this.forget();
     } catch (error) {
-      problems.report(isSqlError(error) ? 'The housekeeping failed' : 'The housekeeping lost its connection', error);
+      problems.report(isAnswer(error) ? 'The housekeeping failed' : 'The housekeeping lost its connection', error);
     } finally {
       this.running = false;
     }

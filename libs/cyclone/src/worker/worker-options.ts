@@ -19,7 +19,7 @@ export interface WorkerOptions {
   readonly stallLimit?: Duration;
   /** How often the worker looks for work that nobody told it of, and sweeps (R19). At least 10 ms. @default '1s' */
   readonly pollInterval?: Duration;
-  /** After how many reclaims the next expiry discards a step; false: no bound (R19). @default 20 */
+  /** After how many reclaims and interruptions the next one discards a step; false: no bound (R19, R39). @default 20 */
   readonly maxReclaims?: number | false;
   /** How long handlers may go on after the order to stop (R20). @default '25s' */
   readonly shutdownTimeout?: Duration;

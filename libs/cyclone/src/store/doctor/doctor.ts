@@ -1,4 +1,4 @@
-import { isSqlError } from '../connections.js';
+import { isAnswer } from '../database-fault.js';
 import type { InspectionStore } from '../inspection-store.js';
 import type { OperationsStore } from '../operations-store.js';
 import type { Session } from '../session.js';
@@ -27,7 +27,7 @@ export async function examine(
     try {
       findings.push(...(await work()));
     } catch (error) {
-      if (!isSqlError(error)) throw error;
+      if (!isAnswer(error)) throw error;
       findings.push({
         check,
         level: 'error',

@@ -1,10 +1,12 @@
 import type { EntityManager } from 'typeorm';
 import { CompletionTransactionError, LeaseLostError, type TransactionProblem } from '../../model/errors/index.js';
 import { LEASE_IS_LOST, TRANSACTION_IS_FOREIGN } from '../../store/completion-store.js';
-import { isSqlError, type HeldSession } from '../../store/connections.js';
+import type { HeldSession } from '../../store/connections.js';
+import { faultOf, isAnswer, isInfrastructure, isUnstorable } from '../../store/database-fault.js';
 import type { EngineRow } from '../../store/engine-row.js';
 import type { Engine } from '../../store/engine.js';
 import { destroyClient, type RawClient } from '../../store/raw-client.js';
+import { lossOf } from '../../store/session-loss.js';
 import type { Session } from '../../store/session.js';
 import type { Execution } from '../execution.js';
 import { COMPLETION_PLANS, PlanFreshness } from '../lanes/plan-freshness.js';
@@ -13,6 +15,7 @@ import { decideCommit } from './commit-decision.js';
 import type { ConnectionLine } from './connection-line.js';
 import type { Place } from './connection-place.js';
 import { GuardedRunner } from './guarded-runner.js';
+import { describeInterruption } from './interruption.js';
 
 const TRANSACTION_IS_ABORTED = '25P02';
 
@@ -31,8 +34,10 @@ export type Finish =
   | { readonly outcome: 'committed'; readonly rows: readonly EngineRow[] }
   /** The lease was lost: everything was rolled back (R12). */
   | { readonly outcome: 'lost' }
-  /** The attempt failed: everything was rolled back. */
-  | { readonly outcome: 'failed'; readonly error: unknown }
+  /** The attempt failed: everything was rolled back. `permanent`: the server refuses the output, and always will. */
+  | { readonly outcome: 'failed'; readonly error: unknown; readonly permanent: boolean }
+  /** The database or the network failed, not the handler: everything was rolled back (R39). */
+  | { readonly outcome: 'interrupted'; readonly error: Error }
   /** The transaction was never opened. */
   | { readonly outcome: 'none' }
   /** Nobody can know any more: the worker has stopped, the expiry of the lease decides. */
@@ -59,6 +64,8 @@ export class CompletionTransaction {
   private committed: readonly EngineRow[] | undefined;
   private problem: CompletionTransactionError | undefined;
   private lastError: unknown;
+  /** The first failure that it met which is not the handler's (R39). */
+  private interruption: Error | undefined;
   private underWay = 0;
   private whenQuiet: (() => void)[] = [];
 
@@ -87,6 +94,7 @@ export class CompletionTransaction {
     const { runner, client } = this;
     if (this.state === 'abandoned') return { outcome: 'lost' };
     if (!runner || !client) return { outcome: 'none' };
+    if (this.findLoss()) return this.fail(this.interruption);
     if (runner.depth !== 1) this.guardProblem('nested');
     if (this.problem) return this.fail(this.problem);
     this.phase = 'committing';
@@ -100,10 +108,16 @@ export class CompletionTransaction {
     return { outcome: 'committed', rows: this.committed ?? [] };
   }
 
-  /** The handler has failed: takes no more statements, awaits those under way, and rolls back. Never rejects. */
-  async rollback(): Promise<void> {
+  /**
+   * The handler has failed: takes no more statements, awaits those under way, and rolls back. Never rejects.
+   * @returns what interrupted the transaction before that: then the failure is not the handler's, whatever it threw (R39)
+   */
+  async rollback(): Promise<Error | undefined> {
     await this.close();
+    this.findLoss();
+    const { interruption } = this;
     if (this.state !== 'abandoned') await this.undo();
+    return interruption;
   }
 
   /** Gives up at once, whatever is under way: the lease is lost. Does nothing when the commit is on its way. Never rejects. */
@@ -122,9 +136,10 @@ export class CompletionTransaction {
   private async begin(): Promise<EntityManager> {
     const { engine, line } = this.tools;
     this.phase = 'opening';
+    this.interruption = undefined;
     this.place = line.enter(this.execution);
     try {
-      const held = await this.place.granted;
+      const held = await this.ofTheEngine('could not begin', this.place.granted);
       this.assertNotAbandoned();
       const { client } = (held as HeldSession).session;
       const session = engine.connections.within(client);
@@ -135,13 +150,17 @@ export class CompletionTransaction {
       this.runner = new GuardedRunner(runner, client, {
         hasSubscribers: engine.connections.dataSource.subscribers.length > 0,
         begin: async () => {
-          this.xid = await engine.completions.begin(session, this.execution, newPlans);
+          this.xid = await this.ofTheEngine(
+            'could not begin',
+            engine.completions.begin(session, this.execution, newPlans),
+          );
         },
         commit: () => this.complete(session),
         rollback: () => engine.completions.rollback(session),
         problem: (problem) => this.guardProblem(problem),
         refusal: () => this.refusal(),
         track: (statement) => this.track(statement),
+        streamFailed: (error) => this.noteError(error),
       });
       await this.runner.start();
       this.assertNotAbandoned();
@@ -177,27 +196,58 @@ export class CompletionTransaction {
       const status = await decideCommit(engine, this.xid, this.execution, problems, stopped);
       return this.fail(this.guardProblem(status === 'aborted' ? 'rolled_back' : 'committed'));
     }
-    if (isSqlError(error)) return this.fail(error);
+    const fault = faultOf(error);
+    // The output and deferred constraints are the handler's, the rest of the message is the engine's.
+    if (fault === 'data') return this.fail(error, isUnstorable(error));
+    this.interrupt('was not committed', error);
+    if (fault !== 'session') return this.fail(error);
     await this.release(true);
     const status = await decideCommit(engine, this.xid, this.execution, problems, stopped);
     if (status === undefined) return { outcome: 'unknown' };
-    return status === 'committed' ? { outcome: 'committed', rows: [] } : { outcome: 'failed', error };
+    return status === 'committed' ? { outcome: 'committed', rows: [] } : this.failed(error);
   }
 
-  private async fail(error: unknown): Promise<Finish> {
+  private async fail(error: unknown, permanent = false): Promise<Finish> {
     await this.undo();
-    return { outcome: 'failed', error };
+    return this.failed(error, permanent);
   }
 
-  /** Rolls back; a connection on which that does not work is cut, so that nobody inherits it (S6). */
+  private failed(error: unknown, permanent = false): Finish {
+    return this.interruption
+      ? { outcome: 'interrupted', error: this.interruption }
+      : { outcome: 'failed', error, permanent };
+  }
+
+  /** Whether the session is lost. It may have gone while the handler did something else, so that no statement has met it. */
+  private findLoss(): boolean {
+    const loss = this.client && lossOf(this.client);
+    if (loss) this.interrupt('lost its connection', loss);
+    return loss !== undefined;
+  }
+
+  /** The first interruption counts: what follows is its consequence. */
+  private interrupt(how: string, error: unknown): void {
+    this.interruption ??= describeInterruption(how, error);
+  }
+
+  private async ofTheEngine<T>(how: string, statement: Promise<T>): Promise<T> {
+    try {
+      return await statement;
+    } catch (error) {
+      this.interrupt(how, error);
+      throw error;
+    }
+  }
+
+  /** Rolls back; a connection on which that does not work, or that met a fault of its own, is cut, so that nobody inherits it (S6). */
   private async undo(): Promise<void> {
-    let broken = false;
+    let broken = this.interruption !== undefined;
     try {
       await this.runner?.rollback();
     } catch (error) {
       broken = true;
       // A session that has ended has rolled back with that, and whoever takes a lease away ends its session (C3).
-      if (isSqlError(error)) {
+      if (isAnswer(error)) {
         this.tools.problems.report(`The transaction of step ${this.execution.key} could not be rolled back`, error);
       }
     }
@@ -255,12 +305,19 @@ export class CompletionTransaction {
     return (this.problem ??= new CompletionTransactionError(problem));
   }
 
+  /** A statement of the handler failed. */
+  private noteError(error: unknown): void {
+    this.lastError = error;
+    if (isInfrastructure(error))
+      this.interrupt(isAnswer(error) ? 'was stopped by the database' : 'lost its connection', error);
+  }
+
   private async track<T>(statement: Promise<T>): Promise<T> {
     this.underWay++;
     try {
       return await statement;
     } catch (error) {
-      this.lastError = error;
+      this.noteError(error);
       throw error;
     } finally {
       this.underWay--;

@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { errorMonitor } from 'node:events';
 import type { QueryRunner } from 'typeorm';
 import type { TransactionProblem } from '../../model/errors/index.js';
 import type { RawClient } from '../../store/raw-client.js';
@@ -20,6 +21,8 @@ export interface RunnerGuard {
   refusal(): Error | undefined;
   /** Counts a statement as under way until it settles. */
   track<T>(statement: Promise<T>): Promise<T>;
+  /** A stream of the handler's has failed. */
+  streamFailed(error: unknown): void;
 }
 
 /** TypeORM declares it protected; it is how many transactions are open in one another. */
@@ -147,11 +150,13 @@ export class GuardedRunner {
     const opened = this.call(() => this.original.stream(sql, ...rest)) as Promise<{
       destroy(): void;
       once(event: 'close', listener: () => void): void;
+      once(event: typeof errorMonitor, listener: (error: unknown) => void): void;
     }>;
     return this.guard.track(
       opened.then((stream) => {
         this.streams.add(stream);
         stream.once('close', () => this.streams.delete(stream));
+        stream.once(errorMonitor, (error) => this.guard.streamFailed(error));
         return stream;
       }),
     );

@@ -16,6 +16,8 @@ export interface LaneHost {
   /** Of the owner, for names of sessions. */
   readonly ownerHash: string;
   readonly leaseTtlMs: number;
+  /** How often a step may be interrupted or reclaimed; null: no bound. */
+  readonly maxReclaims: number | null;
   readonly kinds: readonly string[];
   readonly slots: Slots;
   readonly book: LeaseBook;

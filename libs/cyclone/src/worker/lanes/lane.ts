@@ -1,5 +1,5 @@
 import type { EngineRow } from '../../store/engine-row.js';
-import { isSqlError } from '../../store/connections.js';
+import { isAnswer, isRefusal } from '../../store/database-fault.js';
 import type { Session } from '../../store/session.js';
 import { sleep, startTimer, type Timer } from '../../model/timer.js';
 import { monotonicMs } from '../clock.js';
@@ -9,7 +9,6 @@ import { decideDoubt, type Doubt } from './adoption.js';
 import { LaneConnection } from './lane-connection.js';
 import type { LaneHost } from './lane-host.js';
 import { Outbox } from './outbox.js';
-import { isTransient } from './sql-state.js';
 
 /** After so many misses a step is settled alone (C2). */
 const MAX_MISSES = 3;
@@ -207,7 +206,7 @@ export class Lane {
       this.flushed(rows, batch, reservation, sentAt);
     } catch (error) {
       this.callSentAt = undefined;
-      if (isSqlError(error)) {
+      if (isAnswer(error)) {
         host.slots.settle(reservation, NO_CLAIMS);
         await this.flushFailed(error, batch);
       } else {
@@ -256,7 +255,7 @@ export class Lane {
       return;
     }
     host.problems.report(`Step ${first.key} could not be completed`, error);
-    if (isTransient(error)) {
+    if (!isRefusal(error)) {
       this.completions.push(first);
       return this.rest();
     }
@@ -270,14 +269,13 @@ export class Lane {
     try {
       this.callSentAt = performance.now();
       const settlements = batch.flatMap(({ settlement }) => settlement ?? []);
-      const rows = await host.engine.store.settle(connection.session, host.owner, settlements, null);
+      const rows = await host.engine.store.settle(connection.session, host.owner, settlements, host.maxReclaims, null);
       this.callSentAt = undefined;
       this.failures = 0;
       this.settled(rows, batch);
     } catch (error) {
       this.callSentAt = undefined;
-      if (!isSqlError(error))
-        return this.lose(connection, { executions: batch, reservation: undefined, sentAt }, error);
+      if (!isAnswer(error)) return this.lose(connection, { executions: batch, reservation: undefined, sentAt }, error);
       await this.settleFailed(error, batch);
     }
   }
@@ -291,11 +289,11 @@ export class Lane {
   private async settleFailed(error: unknown, batch: readonly Execution[]): Promise<void> {
     for (const execution of batch) {
       // In a batch the others may be innocent: alone they show it, waiting for their run if need be.
-      if (batch.length > 1 || isTransient(error)) this.host.lonely.add(execution, this);
+      if (batch.length > 1 || !isRefusal(error)) this.host.lonely.add(execution, this);
       else this.host.giveUp(execution, error);
     }
     this.host.problems.report('Failures could not be settled', error);
-    if (isTransient(error)) await this.rest();
+    if (!isRefusal(error)) await this.rest();
   }
 
   /** The answer to one execution that another connection has settled (C2). */
@@ -339,7 +337,7 @@ export class Lane {
       await chore.run(connection.session);
     } catch (error) {
       chore.fail(error);
-      if (!isSqlError(error)) await this.drop();
+      if (!isAnswer(error)) await this.drop();
     } finally {
       this.callSentAt = undefined;
     }
@@ -366,7 +364,7 @@ export class Lane {
       for (const execution of decided.unsettled) this.hand(execution);
     } catch (error) {
       this.host.problems.report('What became of a lost call could not be found out yet', error);
-      if (!isSqlError(error)) await this.drop();
+      if (!isAnswer(error)) await this.drop();
       await this.rest();
     }
   }

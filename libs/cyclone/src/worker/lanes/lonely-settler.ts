@@ -1,4 +1,4 @@
-import { isSqlError } from '../../store/connections.js';
+import { isAnswer, isLockTimeout, isRefusal } from '../../store/database-fault.js';
 import type { EngineRow } from '../../store/engine-row.js';
 import { nameSession, unnameSession } from '../../store/session-commands.js';
 import type { Session } from '../../store/session.js';
@@ -7,7 +7,6 @@ import { monotonicMs } from '../clock.js';
 import type { Execution } from '../execution.js';
 import type { Lane } from './lane.js';
 import type { LaneHost } from './lane-host.js';
-import { isLockTimeout, isTransient } from './sql-state.js';
 
 /** How long one step waits for its run before the next run gets its turn. */
 const WAIT_MS = 1_000;
@@ -79,8 +78,8 @@ export class LonelySettler {
         await sleep(WAIT_MS, { signal: this.closing.signal });
         return true;
       }
-      if (!isSqlError(error)) lane.doubt({ session: name, executions: [execution], reservation: undefined, sentAt });
-      else if (isTransient(error)) handBack(waiting);
+      if (!isAnswer(error)) lane.doubt({ session: name, executions: [execution], reservation: undefined, sentAt });
+      else if (!isRefusal(error)) handBack(waiting);
       else if (execution.settlement) this.host.giveUp(execution, error);
       else this.host.refuse(execution, error);
     }
@@ -88,10 +87,10 @@ export class LonelySettler {
   }
 
   private async call(session: Session, execution: Execution): Promise<EngineRow[]> {
-    const { store } = this.host.engine;
+    const { engine, owner, maxReclaims } = this.host;
     return execution.settlement
-      ? store.settle(session, this.host.owner, [execution.settlement], WAIT_MS)
-      : store.completeWaiting(session, this.host.owner, execution, WAIT_MS);
+      ? engine.store.settle(session, owner, [execution.settlement], maxReclaims, WAIT_MS)
+      : engine.store.completeWaiting(session, owner, execution, WAIT_MS);
   }
 }
 

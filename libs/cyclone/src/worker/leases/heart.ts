@@ -1,5 +1,5 @@
 import { sleep, startTimer } from '../../model/timer.js';
-import { isSqlError } from '../../store/connections.js';
+import { isAnswer } from '../../store/database-fault.js';
 import type { EngineStore, MissedBeat, ProgressBeat } from '../../store/engine-store.js';
 import type { Lease } from '../../store/lease.js';
 import { destroyClient, type RawClient } from '../../store/raw-client.js';
@@ -146,7 +146,7 @@ export class Heart {
         this.reports.putBack(beats.filter(({ runId, node }) => locked.has(`${runId}:${node}`)));
         return missed;
       } catch (error) {
-        if (!isSqlError(error)) {
+        if (!isAnswer(error)) {
           this.reports.putBack(beats);
           throw error;
         }
