@@ -82,7 +82,8 @@ begin
         run_id := v_row.run_id; node := v_row.node; kind := v_row.kind; queue := v_row.queue; attempt := v_row.attempt;
         generation := v_row.lease_generation; node_type := v_row.node_type; max_attempts := v_row.max_attempts;
         timeout_ms := v_row.timeout_ms; input := v_row.input;
-        info := case when event = 'claimed' and v_row.backoff is not null then '{"backoff": true}'::jsonb end;
+        info := case when event <> 'claimed' then null when v_row.backoff is null then '{"promoted": true}'::jsonb
+                     else '{"promoted": true, "backoff": true}'::jsonb end;
         return next;
       end if;
     end loop;

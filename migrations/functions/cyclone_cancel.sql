@@ -9,7 +9,7 @@ set enable_seqscan = off
 as $$
 #variable_conflict use_column
 declare
-  v_now timestamptz := cyclone_now();
+  v_now timestamptz;
   v_run cyclone_runs;
 begin
   select * into v_run from cyclone_runs r where r.id = p_run for no key update;
@@ -20,6 +20,7 @@ begin
     return query select * from cyclone_refuse('already_terminal', p_run, null, jsonb_build_object('state', v_run.state));
     return;
   end if;
+  v_now := cyclone_now();                            -- under the lock, as in cyclone_flush
   return query select * from cyclone_cancel_steps(v_now, p_run, null, coalesce(p_reason, 'the run was cancelled'));
   update cyclone_runs r
      set state = 'cancelled', open_steps = 0, cancelled_at = v_now, finished_at = v_now, paused_at = null, deadline_at = null, cancel_reason = p_reason

@@ -1,6 +1,7 @@
 -- Claims candidates for the free slots of each queue (R10): locks by key with SKIP LOCKED, rechecks the state, and takes at most
 -- p_max_bytes of input (C13), but always one step. The attempt is not touched (R11). `backoff` in info: the step has one of its own, which
 -- a backoff function of its handler does not replace (R9).
+-- started_at is never before available_at: a step may have become available after this call has read the clock.
 -- p_slots: as the candidates were looked for; p_open: those that may be filled still; p_runs to p_places: the candidates.
 -- Candidates are read without locks, and those that another worker is claiming are passed over. When one with many free slots is claiming,
 -- one with few would else get nothing from a full queue and believe it to be empty: so it goes further down the queue, to up to 64 times
@@ -54,7 +55,7 @@ begin
           select p.run_id, p.node, p.bytes, sum(p.bytes) over (order by p.place) as so_far, row_number() over (order by p.place) as n from picked p
         )
         update cyclone_steps t
-           set state = 'running', lease_owner = p_owner, lease_generation = t.lease_generation + 1, started_at = p_now,
+           set state = 'running', lease_owner = p_owner, lease_generation = t.lease_generation + 1, started_at = greatest(p_now, t.available_at),
                lease_expiry = p_now + cyclone_ms(least(p_lease_ms, t.timeout_ms))
           from bounded b
          where t.run_id = b.run_id and t.node = b.node and (b.so_far <= v_left or (b.n = 1 and v_left = p_max_bytes))

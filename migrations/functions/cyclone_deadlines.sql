@@ -19,7 +19,7 @@ begin
     begin
       perform 1 from cyclone_runs r where r.id = v_due.id and r.deadline_at <= p_now for no key update skip locked;
       if found then
-        return query select * from cyclone_expire_run(p_now, v_due.id, v_error);
+        return query select * from cyclone_expire_run(v_due.id, v_error);
         v_left := v_left - 1;
       end if;
     exception when others then

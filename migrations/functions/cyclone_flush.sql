@@ -3,7 +3,7 @@
 --   busy        the run is locked by somebody else: the step joins the next flush
 --   lease_lost  the step is no longer ours (R12): the result is dropped
 --   promoted, waiting  a dependent became available or began to wait
---   claimed     a step to execute, with all that the worker needs
+--   claimed     a step to execute, with all that the worker needs; `promoted` in info: it became available in the same statement
 --   run_*       the run has ended
 create or replace function cyclone_flush(
   p_owner text, p_lease_ms bigint,
@@ -22,7 +22,7 @@ set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
-  v_now          timestamptz := cyclone_now();
+  v_now          timestamptz;
   v_locked       bigint[];
   v_running      bigint[];
   v_done_runs    bigint[];
@@ -50,6 +50,13 @@ begin
     -- LOCK the runs, never waiting.
     select coalesce(array_agg(l.id), '{}'), coalesce(array_agg(l.id) filter (where l.state = 'running'), '{}') into v_locked, v_running
       from (select r.id, r.state from cyclone_runs r where r.id = any(p_runs) order by r.id for no key update skip locked) l;
+  end if;
+
+  -- Only now: a time that was taken before a lock may lie before what the last holder of that lock did, and a dependent would seem to have
+  -- begun before its dependency ended.
+  v_now := cyclone_now();
+
+  if cardinality(p_runs) > 0 then
 
     -- SETTLE: compare-and-swap on state, owner and generation (R12). An owner implies the state running (a constraint of the table);
     -- to name the state would offer the planner the partial index on running steps instead of the key (C1).

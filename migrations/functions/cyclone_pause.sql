@@ -10,7 +10,7 @@ set enable_seqscan = off
 as $$
 #variable_conflict use_column
 declare
-  v_now timestamptz := cyclone_now();
+  v_now timestamptz;
   v_run cyclone_runs;
 begin
   select * into v_run from cyclone_runs r where r.id = p_run for no key update;
@@ -23,6 +23,7 @@ begin
     return query select * from cyclone_refuse('already_terminal', p_run, null, jsonb_build_object('state', v_run.state));
     return;
   end if;
+  v_now := cyclone_now();                            -- under the lock, as in cyclone_flush
   return query
     with hit as materialized (
       select s.node, s.state from cyclone_steps s

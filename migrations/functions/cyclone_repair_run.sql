@@ -12,7 +12,7 @@ set enable_seqscan = off
 as $$
 #variable_conflict use_column
 declare
-  v_now      timestamptz := cyclone_now();
+  v_now      timestamptz;
   v_run      cyclone_runs;
   v_problems text[];
   v_stranded boolean;
@@ -47,6 +47,7 @@ begin
   end if;
 
   perform 1 from cyclone_steps s where s.run_id = p_run order by s.node for no key update;
+  v_now := cyclone_now();                            -- under the locks, as in cyclone_flush
 
   -- Counters of the nodes. promote_ready_steps recounts those that are pending.
   with edge as materialized (

@@ -10,7 +10,7 @@ set enable_seqscan = off
 as $$
 #variable_conflict use_column
 declare
-  v_now timestamptz := cyclone_now();
+  v_now timestamptz;
   v_run cyclone_runs;
 begin
   select * into v_run from cyclone_runs r where r.id = p_run for no key update;
@@ -21,6 +21,7 @@ begin
     return query select * from cyclone_refuse('not_paused', p_run, null, jsonb_build_object('state', v_run.state));
     return;
   end if;
+  v_now := cyclone_now();                            -- under the lock, as in cyclone_flush
   update cyclone_runs r
      set state = 'running', paused_at = null, deadline_left_ms = null, deadline_at = v_now + cyclone_ms(r.deadline_left_ms)
    where r.id = p_run;

@@ -11,7 +11,7 @@ set enable_seqscan = off
 as $$
 #variable_conflict use_column
 declare
-  v_now     timestamptz := cyclone_now();
+  v_now     timestamptz;
   v_run     cyclone_runs;
   v_step    cyclone_steps;
   v_targets text[];
@@ -44,6 +44,8 @@ begin
       jsonb_build_object('state', v_run.state, 'nodeState', v_step.state, 'contained', v_step.contained));
     return;
   end if;
+
+  v_now := cyclone_now();                            -- under the lock, as in cyclone_flush
 
   select array_agg(s.node) into v_targets from cyclone_steps s
    where s.run_id = p_run and s.state = 'discarded'

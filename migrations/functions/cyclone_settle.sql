@@ -20,7 +20,7 @@ set enable_seqscan = off
 as $$
 #variable_conflict use_column
 declare
-  v_now     timestamptz := cyclone_now();
+  v_now     timestamptz;
   v_item    record;
   v_step    cyclone_steps;
   v_missing boolean;
@@ -52,6 +52,7 @@ begin
       continue;
     end if;
 
+    v_now := cyclone_now();                          -- under the lock, as in cyclone_flush
     v_failed := v_item.outcome in ('failed', 'timed_out');
     if v_failed and (v_item.error_kind = 'permanent' or v_step.attempt >= v_step.max_attempts) then
       return query select * from cyclone_give_up(v_now, v_item.run_id, v_item.node, v_item.outcome, v_item.error, v_item.error_kind, v_item.stack, v_item.fingerprint);

@@ -14,6 +14,7 @@ set enable_seqscan = off
 as $$
 #variable_conflict use_column
 declare
+  v_now     timestamptz;
   v_expired record;
   v_step    cyclone_steps;
   v_problem text;
@@ -36,20 +37,21 @@ begin
          where s.run_id = v_expired.run_id and s.node = v_expired.node and s.state = 'running' and s.lease_expiry < p_now
            for no key update skip locked;
         if found then
+          v_now := cyclone_now();                    -- under the locks, as in cyclone_flush
           if v_step.started_at + cyclone_ms(v_step.timeout_ms) <= p_now then
             v_timed_out := format('The execution took longer than its timeout of %s ms.', v_step.timeout_ms);
             if v_step.attempt >= v_step.max_attempts then
-              return query select * from cyclone_give_up(p_now, v_step.run_id, v_step.node, 'timed_out', v_timed_out, 'timeout', null, null);
+              return query select * from cyclone_give_up(v_now, v_step.run_id, v_step.node, 'timed_out', v_timed_out, 'timeout', null, null);
             else
-              return query select * from cyclone_put_back(p_now, v_step.run_id, v_step.node, 'timed_out',
-                p_now + cyclone_ms(cyclone_backoff(v_step.backoff, v_step.attempt)), v_step.attempt + 1, v_step.reclaims,
+              return query select * from cyclone_put_back(v_now, v_step.run_id, v_step.node, 'timed_out',
+                v_now + cyclone_ms(cyclone_backoff(v_step.backoff, v_step.attempt)), v_step.attempt + 1, v_step.reclaims,
                 v_timed_out, 'timeout', null);
             end if;
           elsif v_step.reclaims >= p_max_reclaims then
-            return query select * from cyclone_give_up(p_now, v_step.run_id, v_step.node, 'reclaimed',
+            return query select * from cyclone_give_up(v_now, v_step.run_id, v_step.node, 'reclaimed',
               format('the lease expired again after %s reclaims', v_step.reclaims), 'reclaim_limit', null, null);
           else
-            return query select * from cyclone_put_back(p_now, v_step.run_id, v_step.node, 'reclaimed', v_step.scheduled_at,
+            return query select * from cyclone_put_back(v_now, v_step.run_id, v_step.node, 'reclaimed', v_step.scheduled_at,
               v_step.attempt, v_step.reclaims + 1, null, null, null);
           end if;
           v_left := v_left - 1;

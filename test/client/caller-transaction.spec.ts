@@ -54,9 +54,10 @@ describe('a submit in the transaction of the caller (R6)', () => {
     });
     expect(t.woken).toEqual(['orders']);
     expect(await exists(run.id)).toBe(true);
-    await until(() => t.events.length === 3);
+    await until(() => t.events.length === 4);
     stop();
-    expect(t.events.every(({ type, runId }) => type === 'submitted' && runId === run.id)).toBe(true);
+    expect(t.events.every(({ runId }) => runId === run.id)).toBe(true);
+    expect(t.events.map(({ type }) => type)).toEqual(['run_submitted', 'submitted', 'submitted', 'submitted']);
   });
 
   it('leaves nothing when the transaction rolls back', async () => {
@@ -202,7 +203,10 @@ describe('wake-up and events after the commit of the caller (C5)', () => {
     expect(t.woken).toContain('orders');
     await until(() => told() === 2);
     stop();
-    expect(t.events.map(({ runId }) => runId)).toEqual([kept]);
+    expect(t.events.map(({ type, runId }) => `${type} ${runId}`)).toEqual([
+      `run_submitted ${kept}`,
+      `submitted ${kept}`,
+    ]);
   });
 
   it('do not come when COMMIT rolls back an aborted transaction (S5)', async () => {

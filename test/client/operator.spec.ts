@@ -113,7 +113,7 @@ describe('retry (R25)', () => {
     const [step] = await run.steps();
     expect(step).toMatchObject({ state: 'available', attempt: 2, max_attempts: 8, error: null });
     expect(t.woken).toEqual(['default']);
-    expect(t.events.map(({ type }) => type)).toEqual(['promoted', 'run_reopened']);
+    expect(t.events.map(({ type }) => type)).toEqual(['reopened', 'run_reopened']);
     await t.work(() => 'ok');
     expect(await run.result()).toBe('ok');
   });

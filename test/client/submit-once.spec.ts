@@ -54,7 +54,7 @@ describe('submitOnce (R7)', () => {
     await t.client.submitOnce(Pay, 'told', { amount: 1 });
     stop();
     expect(t.woken).toEqual(['orders']);
-    expect(t.events.map(({ type }) => type)).toEqual(['submitted', 'submitted', 'submitted']);
+    expect(t.events.map(({ type }) => type)).toEqual(['run_submitted', 'submitted', 'submitted', 'submitted']);
   });
 
   it('waits while another transaction holds the key, and lets other keys pass', async () => {

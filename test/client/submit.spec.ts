@@ -101,13 +101,14 @@ describe('submit', () => {
     await expect(run.result()).rejects.toMatchObject({ code: 'CYCLONE_RUN_CANCELLED', reason: 'customer left' });
   });
 
-  it('emits one event for each step, after the commit (R33)', async () => {
+  it('emits one event for the run and one for each step, after the commit (R33, F21)', async () => {
     const stop = t.listen();
     const run = await t.client.submit(Pay, { amount: 1 });
     stop();
-    expect(t.events).toMatchObject(
-      ['charge', 'notify', 'last'].map((node) => ({ type: 'submitted', runId: run.id, node, attempt: 1 })),
-    );
+    expect(t.events).toMatchObject([
+      { type: 'run_submitted', runId: run.id, workflow: 'pay' },
+      ...['charge', 'notify', 'last'].map((node) => ({ type: 'submitted', runId: run.id, node, attempt: 1 })),
+    ]);
   });
 
   it('refuses a class that is no workflow', async () => {

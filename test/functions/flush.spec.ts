@@ -294,10 +294,12 @@ describe('a flush that meets others', () => {
 });
 
 describe('a flush that claims', () => {
-  it('claims what it promotes, in the same call', async () => {
+  it('claims what it promotes, in the same call, and says that it is both (F21)', async () => {
     const run = await db.submit({ a: [], b: ['a'] });
     const events = await db.flush([await db.claimOne()], ALL);
-    expect(events).toMatchObject([{ event: 'claimed', node: 'b', generation: 1, attempt: 1, info: null }]);
+    expect(events).toMatchObject([
+      { event: 'claimed', node: 'b', generation: 1, attempt: 1, info: { promoted: true } },
+    ]);
     expect(await db.step(run, 'b')).toMatchObject({ state: 'running', lease_owner: 'me', lease_generation: 1 });
   });
 

@@ -70,7 +70,7 @@ describe('the engine beside a model of its rules', () => {
   );
 
   it(
-    'does what the model does, after each of a sequence of commands, and can always be brought to an end (R2, R10-R28)',
+    'does what the model does, after each of a sequence of commands, tells of each change, and can always be brought to an end (R2, R10-R28, R33, F21)',
     () => fc.assert(sequences, { numRuns: PROGRAMME.sequences, ...SEED }),
     HOURS,
   );

@@ -33,6 +33,7 @@ export interface Told {
   readonly node: string;
   readonly generation: number;
   readonly reason: string | undefined;
+  readonly info: Readonly<Record<string, unknown>>;
 }
 
 export const describeOperation = (operation: Operation): string => JSON.stringify(operation);

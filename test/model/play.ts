@@ -4,6 +4,7 @@ import { isLive, LEASE_MS, type Lease, type RunPlan } from './model-state.js';
 import { describeOperation, type Operation, type Told } from './operations.js';
 import type { ReferenceModel } from './reference-model.js';
 import type { RowCounts } from './rows.js';
+import { wrongEvents } from './told-events.js';
 import { Impossible } from './told.js';
 import type { World } from './world.js';
 
@@ -43,6 +44,7 @@ export class Play {
     this.story.push(describeOperation(operation));
     const told = await this.world.perform(session, operation);
     this.remember(operation, told);
+    const before = new Map(Object.entries(this.model.paths).map(([key, states]) => [key, states.length]));
     try {
       this.model.perform(operation, told, true);
     } catch (error) {
@@ -50,6 +52,13 @@ export class Play {
       throw error;
     }
     await this.compare();
+    const isUndone = operation.do === 'complete' && operation.rollback;
+    const paths = Object.entries(this.model.paths).flatMap(([key, states]): [string, string[]][] => {
+      const known = before.get(key) ?? 0;
+      return states.length > known ? [[key, ['new', ...states].slice(known)]] : [];
+    });
+    const wrong = isUndone ? [] : wrongEvents(new Map(paths), told);
+    if (wrong.length > 0) this.fail(wrong.join('\n'));
     return told;
   }
 

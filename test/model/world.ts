@@ -191,7 +191,7 @@ export class World {
 const rowOf = ({ runId, node, generation }: Lease) => ({ run_id: runId, node, generation });
 
 function toldOf({ event, run_id: runId, node, generation, info }: EngineEvent): Told {
-  return { event, runId, node, generation, reason: info?.reason as string | undefined };
+  return { event, runId, node, generation, reason: info?.reason as string | undefined, info: info ?? {} };
 }
 
 function testNode({

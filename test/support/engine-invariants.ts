@@ -70,5 +70,14 @@ with upstream as (
   union all
   select format('step %s/%s: is %s with the unresolved input %s', run_id, node, state, input_spec) from step
    where state in ('available', 'running', 'completed') and input_spec is not null and input is null
+  union all
+  select format('step %s/%s: ended at %s, before it began at %s', run_id, node, finished_at, started_at) from step
+   where finished_at < started_at
+  union all
+  select format('step %s/%s: began at %s, before %s ended at %s', s.run_id, s.node, s.started_at, u.node, u.finished_at)
+    from cyclone_deps d
+    join cyclone_steps s on s.run_id = d.run_id and s.node = d.node
+    join cyclone_steps u on u.run_id = d.run_id and u.node = d.depends_on and u.state = 'completed'
+   where s.started_at < u.finished_at
 )
 select problem from problem`;

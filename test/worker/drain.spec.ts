@@ -31,7 +31,7 @@ describe('a worker that drains steps', () => {
     expect(ids).toHaveLength(1_000);
   });
 
-  it('hands the output of a step to the next one and finishes the run (R4)', async () => {
+  it('hands the output of a step to the next one, finishes the run, and tells of each transition (R4, R33, F21)', async () => {
     fixture = await Fixture.open();
     await fixture.worker({ add: (n: number) => n + 1 }).start();
     const id = await fixture.submitOne(chain(['add', 'add', 'add'], 1));
@@ -40,8 +40,10 @@ describe('a worker that drains steps', () => {
     expect(fixture.typesOf(id)).toEqual([
       'claimed',
       'completed',
+      'promoted',
       'claimed',
       'completed',
+      'promoted',
       'claimed',
       'completed',
       'run_completed',

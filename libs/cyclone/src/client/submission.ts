@@ -90,6 +90,7 @@ export function emitSubmitted(engine: Engine, submissions: readonly Submission[]
   if (!engine.events.active) return;
   submissions.forEach(({ run }, index) => {
     const runId = runIds[index] as string;
+    engine.events.emit({ type: 'run_submitted', runId, workflow: run.workflow, at: new Date() });
     for (const { node, kind, queue } of run.nodes) {
       engine.events.emit({ type: 'submitted', runId, node, kind, queue, attempt: 1, generation: 0, at: new Date() });
     }

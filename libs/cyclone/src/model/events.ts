@@ -15,6 +15,7 @@ export const STEP_EVENT_TYPES = [
   'interrupted',
   'timed_out',
   'released',
+  'reopened',
   'paused',
   'resumed',
   'lease_lost',
@@ -23,6 +24,7 @@ export type StepEventType = (typeof STEP_EVENT_TYPES)[number];
 
 /** Every event of a run. */
 export const RUN_EVENT_TYPES = [
+  'run_submitted',
   'run_completed',
   'run_failed',
   'run_cancelled',

@@ -31,6 +31,8 @@ export interface RowInfo {
   readonly contained?: boolean | null;
   readonly reason?: string;
   readonly backoff?: boolean;
+  /** Of a claimed step: it became available in the same statement. */
+  readonly promoted?: boolean;
   readonly delayMs?: number;
   readonly sqlstate?: string;
   readonly rootRunId?: string;
@@ -41,6 +43,9 @@ export const ENGINE_COLUMNS =
   'event, run_id, node, kind, queue, attempt, generation, node_type, max_attempts, timeout_ms, input, info';
 
 const NO_INFO: RowInfo = Object.freeze({});
+/** What a flush says of each step that it promotes and claims at once: not worth a parse for each row. */
+const PROMOTED_TEXT = '{"promoted": true}';
+const PROMOTED: RowInfo = Object.freeze({ promoted: true });
 
 /** Maps a row of texts, as the wire brings it (C17). */
 export function toEngineRow(texts: readonly (string | null)[]): EngineRow {
@@ -56,6 +61,11 @@ export function toEngineRow(texts: readonly (string | null)[]): EngineRow {
     maxAttempts: Number(texts[8] ?? 0),
     timeoutMs: texts[9] == null ? null : Number(texts[9]),
     input: texts[10] ?? null,
-    info: texts[11] == null ? NO_INFO : (JSON.parse(texts[11]) as RowInfo),
+    info: toInfo(texts[11]),
   };
+}
+
+function toInfo(text: string | null | undefined): RowInfo {
+  if (text == null) return NO_INFO;
+  return text === PROMOTED_TEXT ? PROMOTED : (JSON.parse(text) as RowInfo);
 }

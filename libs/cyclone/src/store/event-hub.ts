@@ -1,4 +1,5 @@
 import {
+  isRunEvent,
   RUN_EVENT_TYPES,
   STEP_EVENT_TYPES,
   type CycloneEvent,
@@ -55,11 +56,9 @@ function failureOf({ info }: EngineRow): { readonly error?: string; readonly err
   };
 }
 
-/** A row bears the name of its event, but for those of an operator's retry. */
-function typeOf({ event, info }: EngineRow): string {
-  if (event === 'run_retried') return 'run_reopened';
-  // It puts a step where its dependencies call for: ready, or waiting for them without an event of its own.
-  return event === 'reopened' && info.state === 'available' ? 'promoted' : event;
+/** A row bears the name of its event, but for that of a run which an operator's retry reopened. */
+function typeOf({ event }: EngineRow): string {
+  return event === 'run_retried' ? 'run_reopened' : event;
 }
 
 /**
@@ -96,7 +95,11 @@ export class EventHub {
     if (!this.active) return;
     for (const row of rows) {
       const event = eventOf(row, worker, rows);
-      if (event) this.emit(event);
+      if (!event) continue;
+      // Two transitions in one statement are two events.
+      if (row.info.promoted && !isRunEvent(event))
+        this.emit({ ...event, type: 'promoted', generation: row.generation - 1 });
+      this.emit(event);
     }
   }
 }
