@@ -95,7 +95,7 @@ begin
     end if;
   end loop;
 
-  if p_actor is not null and runs > 0 and not p_dry_run then
+  if (p_actor is not null or p_reason is not null) and runs > 0 and not p_dry_run then
     perform cyclone_write_audit(p_actor, 'purge', null, null, p_reason, runs,
       jsonb_strip_nulls(jsonb_build_object('olderThanMs', p_older_than_ms, 'steps', steps, 'walkedTo', walked_to::text)));
   end if;

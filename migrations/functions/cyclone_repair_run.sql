@@ -121,7 +121,7 @@ begin
   end if;
 
   delete from cyclone_stranded_runs f where f.run_id = p_run;
-  if p_actor is not null then
+  if p_actor is not null or p_reason is not null then
     perform cyclone_write_audit(p_actor, 'repair', p_run, null, p_reason, v_changed + v_rows, jsonb_build_object('problems', v_problems));
   end if;
 end

@@ -64,6 +64,27 @@ describe('a change of one run', () => {
     expect(rest).toMatchObject({ entries: [{ action: 'resume' }], next: null });
   });
 
+  it('keeps its reason also when it names no actor, and leaves no row without either (F20)', async () => {
+    const [id = ''] = await failed(1);
+    await t.operator.retry(id, 'echo', { reason: 'smtp is back' });
+    await t.operator.pause(id, { reason: 'warehouse is down' });
+    await t.operator.resume(id, { reason: 'warehouse is up' });
+    await t.operator.cancel(id);
+    await t.operator.retryAll((await failed(1))[0] ?? '', { reason: 'all of it' });
+    await t.operator.retryExhausted({}, { reason: 'nothing is left' });
+    await (await t.client.submit(EchoFlow, 1)).cancel('by its handle');
+    await t.operator.purgeTerminalRuns({ olderThan: 0, reason: 'space' });
+    await t.operator.purgeTerminalRuns({ olderThan: 0 });
+    expect((await audit()).map(({ actor, action, reason }) => `${actor}: ${action}, ${reason}`)).toEqual([
+      'role postgres: retry, smtp is back',
+      'role postgres: pause, warehouse is down',
+      'role postgres: resume, warehouse is up',
+      'role postgres: retry_all, all of it',
+      'role postgres: cancel, by its handle',
+      'role postgres: purge, space',
+    ]);
+  });
+
   it('that is refused leaves no audit row, and wrong notes change nothing', async () => {
     const [id = ''] = await failed(1);
     await expect(t.operator.resume(id, { actor: 'ann' })).rejects.toMatchObject({ code: 'CYCLONE_NOT_PAUSED' });
@@ -255,6 +276,14 @@ describe('repairStrandedRuns (R24)', () => {
     expect(t.events.filter(({ type }) => type === 'promoted')).toHaveLength(6);
     expect(new Set(t.woken)).toEqual(new Set(['default', 'mail']));
     expect(await audit()).toMatchObject(runs.map((id) => ({ actor: 'ann', action: 'repair', run_id: id })));
+    const more = await stranded();
+    await t.operator.repairStrandedRuns({ reason: 'after the restore (F20)' });
+    expect((await audit()).at(-1)).toMatchObject({
+      actor: 'role postgres',
+      run_id: more,
+      reason: 'after the restore (F20)',
+    });
+    await t.client.run(more).cancel();
     expect(await t.operator.repairStrandedRuns()).toBe(0);
     await t.work(({ node }) => node);
     expect(await Promise.all(runs.map(stateOf))).toEqual(['completed', 'completed', 'completed']);

@@ -32,7 +32,7 @@ function purge(request: Partial<PurgeRequest> = {}, session = db): Promise<Purge
     limit: 100,
     scan: 1_000,
     dryRun: false,
-    audit: null,
+    note: { actor: null, reason: null },
     ...request,
   });
 }
@@ -236,10 +236,10 @@ describe('a purge', () => {
   });
 
   it('writes an audit row when it was asked for by somebody and took something', async () => {
-    await purge({ olderThanMs: 0, audit: { actor: 'ann', reason: 'space' } });
+    await purge({ olderThanMs: 0, note: { actor: 'ann', reason: 'space' } });
     await finished();
-    await purge({ olderThanMs: 0, dryRun: true, audit: { actor: 'ann', reason: 'space' } });
-    await purge({ olderThanMs: 0, audit: { actor: 'ann', reason: 'space' } });
+    await purge({ olderThanMs: 0, dryRun: true, note: { actor: 'ann', reason: 'space' } });
+    await purge({ olderThanMs: 0, note: { actor: 'ann', reason: 'space' } });
     expect(await db.query('select actor, action, reason, affected from cyclone_audit')).toEqual([
       { actor: 'ann', action: 'purge', reason: 'space', affected: '1' },
     ]);

@@ -36,7 +36,7 @@ async function missed(graph: TestGraph = CHAIN): Promise<string> {
 const check = async () => (await store.checkStranded(sessionOf(db), 100)).map(({ runId }) => runId);
 
 async function repair(run: string): Promise<{ outcome: string; told: string[]; problems: string }> {
-  const { outcome, rows, problems } = await store.repairRun(sessionOf(db), run, null);
+  const { outcome, rows, problems } = await store.repairRun(sessionOf(db), run, { actor: null, reason: null });
   return { outcome, told: rows.map(({ event, node }) => `${event} ${node}`.trim()), problems: problems.join('; ') };
 }
 

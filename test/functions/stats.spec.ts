@@ -107,7 +107,7 @@ describe('stats (R34)', () => {
       unserved: [{ queue: 'default', kind: 'mail', due: 1, oldest: expect.any(String) }],
     });
     expect(workers).toEqual({ live: 1, draining: 0, dead: 0 });
-    await operations.repairRun(sessionOf(db), run, null);
+    await operations.repairRun(sessionOf(db), run, { actor: null, reason: null });
   });
 
   it('cap what is over, and stay exact for what is open', async () => {

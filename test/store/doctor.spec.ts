@@ -239,6 +239,6 @@ describe('the doctor', () => {
     expect(findings[0]?.message).toContain(run);
     expect(findings[1]?.advice).toContain('start one');
     expect(findings[4]?.message).toContain('Nobody serves kind "mail" in queue "default": 1 step(s) are due');
-    await operations.repairRun(sessionOf(db), run, null);
+    await operations.repairRun(sessionOf(db), run, { actor: null, reason: null });
   });
 });

@@ -4,12 +4,11 @@ import { listed } from '../model/listed.js';
 import { sleep } from '../model/timer.js';
 import type { ExhaustedPosition } from '../store/dead-letter-store.js';
 import type { Engine } from '../store/engine.js';
-import type { PurgeRequest, Repair, StrandedRun } from '../store/operations-store.js';
+import type { AuditNote, PurgeRequest, Repair, StrandedRun } from '../store/operations-store.js';
 import type { Session } from '../store/session.js';
 import type { ClientLogger } from './definitions.js';
 import type { RunChanges } from './operator-changes.js';
 import {
-  auditOf,
   checkAge,
   checkAttempts,
   checkDeadLetters,
@@ -116,7 +115,7 @@ export class BulkOperations {
     const olderThanMs = checkAge('olderThan', options.olderThan);
     const defaultAgeMs = checkAge('defaultAge', options.defaultAge ?? this.engine.settings.defaultAge);
     const limit = options.limit === undefined ? Infinity : checkWhole('limit', options.limit, 1, MAX_LIMIT);
-    const audit = auditOf(noteOf(options));
+    const note = noteOf(options);
     const { dryRun = false, onProgress } = options;
     const stopped = (): boolean => options.signal?.aborted ?? false;
     const blocked: string[] = [];
@@ -131,7 +130,7 @@ export class BulkOperations {
         limit: Math.min(limit - runs, PURGE_BATCH),
         scan: SCAN,
         dryRun,
-        audit,
+        note,
       };
       const batch = await repeatTransient(() =>
         this.read('purge of runs', (session) => this.engine.operations.purge(session, request)),
@@ -153,7 +152,7 @@ export class BulkOperations {
 
   async repair(options: RepairOptions): Promise<number> {
     const batch = checkWhole('batch', options.batch ?? 100, 1, 10_000);
-    const audit = auditOf(noteOf(options));
+    const note = noteOf(options);
     const { dryRun = false, onRun } = options;
     const stopped = (): boolean => options.signal?.aborted ?? false;
     let repaired = 0;
@@ -166,7 +165,7 @@ export class BulkOperations {
       );
       for (const run of page.runs) {
         if (stopped()) break;
-        const result = dryRun ? { ...run, outcome: 'found' as const } : await this.repairRun(run, audit);
+        const result = dryRun ? { ...run, outcome: 'found' as const } : await this.repairRun(run, note);
         if (result.outcome === 'repaired' || result.outcome === 'found') repaired++;
         onRun?.(result);
       }
@@ -193,12 +192,12 @@ export class BulkOperations {
     }
   }
 
-  private async repairRun(run: StrandedRun, audit: ReturnType<typeof auditOf>): Promise<RepairedRun> {
+  private async repairRun(run: StrandedRun, note: AuditNote): Promise<RepairedRun> {
     let repair: Repair;
     for (let attempt = 1; ; attempt++) {
       repair = await repeatTransient(() =>
         this.read(`repair of run ${run.runId}`, (session) =>
-          this.engine.operations.repairRun(session, run.runId, audit),
+          this.engine.operations.repairRun(session, run.runId, note),
         ),
       );
       if (repair.outcome !== 'busy' || attempt === BUSY_TRIES) break;

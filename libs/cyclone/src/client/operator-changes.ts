@@ -11,7 +11,7 @@ import type { Engine } from '../store/engine.js';
 import type { Operation } from '../store/operations-store.js';
 import type { Session } from '../store/session.js';
 import type { ClientLogger } from './definitions.js';
-import { noteOf, type ActOptions } from './operator-options.js';
+import { isWorthNoting, noteOf, type ActOptions } from './operator-options.js';
 import { onConnection, repeatTransient } from './transient.js';
 
 /** What to do with a run. */
@@ -23,7 +23,7 @@ export interface RunChange {
   readonly detail?: Operation['detail'];
 }
 
-/** Changes single runs: one transaction each, with the audit row when an actor is named, and tells everybody after its commit. */
+/** Changes single runs: one transaction each, with an audit row when it is said who or why, and tells everybody after its commit. */
 export class RunChanges {
   constructor(
     private readonly engine: Engine,
@@ -36,9 +36,9 @@ export class RunChanges {
     const { action, node = null, additional = 0, detail = null } = change;
     const rows = await repeatTransient(() =>
       onConnection(this.engine.connections, `${NAMES[action]} of run ${runId}`, (session) =>
-        note.actor === null
-          ? this.call(session, runId, { action, node, additional, reason: note.reason })
-          : this.engine.operations.operate(session, { action, runId, node, additional, detail, ...note }),
+        isWorthNoting(note)
+          ? this.engine.operations.operate(session, { action, runId, node, additional, detail, ...note })
+          : this.call(session, runId, { action, node, additional }),
       ),
     );
     for (const row of rows) if (row.event === 'refused') throw refusal(runId, row);
@@ -57,19 +57,19 @@ export class RunChanges {
   private call(
     session: Session,
     runId: string,
-    { action, node, additional, reason }: Pick<Operation, 'action' | 'node' | 'additional' | 'reason'>,
+    { action, node, additional }: Pick<Operation, 'action' | 'node' | 'additional'>,
   ): Promise<EngineRow[]> {
     const { store } = this.engine;
     switch (action) {
       case 'cancel':
-        return store.cancel(session, runId, reason);
+        return store.cancel(session, runId, null);
       case 'pause':
         return store.pause(session, runId);
       case 'resume':
         return store.resume(session, runId);
       case 'retry':
       case 'retry_all':
-        return store.retry(session, runId, node, additional, reason);
+        return store.retry(session, runId, node, additional, null);
     }
   }
 

@@ -263,7 +263,7 @@ export class OperatorClient {
   }
 
   /**
-   * What operators did, the latest first: changes whose caller named an actor.
+   * What operators did, the latest first: changes whose caller said who or why.
    * @throws InvalidOptionError
    */
   async audit(query: AuditQuery = {}): Promise<AuditPage> {

@@ -12,9 +12,9 @@ const MAX_NAME_BYTES = 1_024;
 
 /** Who changes something, and why. */
 export interface ActOptions {
-  /** Kept with what was changed, at most 1 KiB; longer texts are cut. */
+  /** Why, at most 1 KiB; longer texts are cut. With it or an actor, cyclone_audit says who did what and why, in the transaction of the change. */
   readonly reason?: string;
-  /** Who asked for it, at most 255 bytes: then cyclone_audit says who did what and why, written in the transaction of the change. */
+  /** Who asked for it, at most 255 bytes. @default with a reason alone the role that is logged in to the database */
   readonly actor?: string;
 }
 
@@ -42,7 +42,7 @@ export interface BulkOptions extends ActOptions {
   readonly signal?: AbortSignal;
 }
 
-/** Checks who and why; without an actor nothing goes into cyclone_audit. */
+/** Checks who and why. */
 export function noteOf({ actor, reason }: ActOptions): AuditNote {
   if (reason !== undefined && typeof reason !== 'string') throw new InvalidOptionError('reason', 'must be a text.');
   if (actor !== undefined && (typeof actor !== 'string' || actor === '')) {
@@ -54,9 +54,9 @@ export function noteOf({ actor, reason }: ActOptions): AuditNote {
   };
 }
 
-/** The note as bulk calls of the database take it: null writes no audit row. */
-export function auditOf({ actor, reason }: AuditNote): { actor: string; reason: string | null } | null {
-  return actor === null ? null : { actor, reason };
+/** Whether anything is to go into cyclone_audit: without an actor and without a reason there is nothing to tell. */
+export function isWorthNoting({ actor, reason }: AuditNote): boolean {
+  return actor !== null || reason !== null;
 }
 
 export function checkAttempts({ additionalAttempts = 0 }: RetryOptions): number {

@@ -2,9 +2,9 @@ import { ENGINE_COLUMNS, toEngineRow, type EngineRow } from './engine-row.js';
 import { quoteIdentifier } from './identifier.js';
 import { functionCall, statement, type Session, type Statement } from './session.js';
 
-/** Who asks for a change, and why: it goes into cyclone_audit in the transaction of the change. */
+/** Who asks for a change, and why: it goes into cyclone_audit in the transaction of the change, unless nothing is said. */
 export interface AuditNote {
-  /** null: the role that is logged in to the database. */
+  /** null: the role that is logged in to the database, when there is a reason. */
   readonly actor: string | null;
   readonly reason: string | null;
 }
@@ -54,8 +54,7 @@ export interface PurgeRequest {
   /** Runs to look at at most. */
   readonly scan: number;
   readonly dryRun: boolean;
-  /** null writes no audit row. */
-  readonly audit: { readonly actor: string; readonly reason: string | null } | null;
+  readonly note: AuditNote;
 }
 
 export interface PurgeBatch {
@@ -144,9 +143,8 @@ export class OperationsStore {
 
   /** Deletes one batch of runs that are over (R35). */
   async purge(session: Session, request: PurgeRequest): Promise<PurgeBatch> {
-    const { after, olderThanMs, defaultAgeMs, limit, scan, dryRun, audit } = request;
-    const note = [audit?.actor ?? null, audit?.reason ?? null];
-    const [row] = await this.texts(session, 'purge', [after, olderThanMs, defaultAgeMs, limit, scan, dryRun, ...note]);
+    const { after, olderThanMs, defaultAgeMs, limit, scan, dryRun, note } = request;
+    const [row] = await this.texts(session, 'purge', [after, olderThanMs, defaultAgeMs, limit, scan, dryRun, note.actor, note.reason]);
     return {
       runs: Number(row?.[0]),
       steps: Number(row?.[1]),
@@ -180,14 +178,9 @@ export class OperationsStore {
     return (await this.texts(session, 'checkStranded', [scan])).map(toStranded);
   }
 
-  /** Mends one run in a transaction of its own (R24). `audit` null writes no audit row. */
-  async repairRun(
-    session: Session,
-    runId: string,
-    audit: { readonly actor: string; readonly reason: string | null } | null,
-  ): Promise<Repair> {
-    const values = [runId, false, audit?.actor ?? null, audit?.reason ?? null];
-    const rows = (await this.texts(session, 'repairRun', values)).map(toEngineRow);
+  /** Mends one run in a transaction of its own (R24). */
+  async repairRun(session: Session, runId: string, note: AuditNote): Promise<Repair> {
+    const rows = (await this.texts(session, 'repairRun', [runId, false, note.actor, note.reason])).map(toEngineRow);
     const [first] = rows;
     if (!first) return { outcome: 'sound', problems: [], rows };
     if (first.event !== 'repaired') {

@@ -84,7 +84,7 @@ export class RetentionSweep {
       limit: retention.batchSize,
       scan: SCAN_FACTOR * retention.batchSize,
       dryRun: false,
-      audit: null,
+      note: { actor: null, reason: null },
     });
   }
 
