@@ -159,15 +159,17 @@ create index cyclone_audit_run on cyclone_audit (run_id, id) where run_id is not
 -- Where the check for stranded runs stands, and when rounds of housekeeping began. No index on runs may contain their state, so what
 -- looks at all of them goes round in small pieces. The row is also the lock of its walk.
 create table cyclone_marks (
-  name  text collate "C" primary key,
-  value bigint not null                              -- the last run id that was looked at; or when the round began, in epoch milliseconds
+  name   text collate "C" primary key,
+  run_id bigint not null default 0,                  -- of a walk: the last run that was looked at
+  at     timestamptz not null                        -- of a walk: when its next piece is due; of a round: when it began
 );
-insert into cyclone_marks (name, value) values ('stranded', 0);
+insert into cyclone_marks (name, at) values ('stranded', '-infinity');
 
 -- Stranded runs that the check has come across, so that its count is right between two of its rounds.
 create table cyclone_stranded_runs (
-  run_id   bigint primary key,
-  found_at timestamptz not null
+  run_id     bigint primary key,
+  found_at   timestamptz not null,
+  checked_at timestamptz not null                    -- when it was examined last
 );
 
 insert into cyclone_schema_version (version, name, compatible_from) values (1, 'tables', 1);

@@ -5,12 +5,10 @@ language plpgsql volatile
 set search_path from current
 set enable_seqscan = off
 as $$
-declare
-  v_now bigint := extract(epoch from cyclone_now()) * 1000;
 begin
-  insert into cyclone_marks as m (name, value) values (p_name, v_now)
-  on conflict (name) do update set value = excluded.value
-   where m.value <= excluded.value - p_every_ms or m.value > excluded.value + p_every_ms;
+  insert into cyclone_marks as m (name, at) values (p_name, cyclone_now())
+  on conflict (name) do update set at = excluded.at
+   where m.at <= excluded.at - cyclone_ms(p_every_ms) or m.at > excluded.at + cyclone_ms(p_every_ms);
   return found;
 end
 $$;

@@ -1,7 +1,8 @@
 -- Looks for running runs that need cyclone_repair_run, from the run after p_after on (R24). Changes nothing.
--- It looks at p_scan runs at most, finds p_limit at most and stops after half a second: the last row has no run_id and says how far it
--- came (`walked_to`) and whether that was the end of all runs.
-create or replace function cyclone_stranded(p_after bigint, p_scan int, p_limit int) returns table (
+-- It spends p_budget (a run that is not running costs 1, one that is 50, as it takes about so much longer; a piece that was begun is
+-- finished), finds p_limit at most and stops after half a second: the last row has no run_id and says how far it came (`walked_to`), which
+-- is never over a run that it has not examined, and whether that was the end of all runs.
+create or replace function cyclone_stranded(p_after bigint, p_budget int, p_limit int) returns table (
   run_id bigint, workflow text, stranded boolean, problems text[], walked_to bigint, ended boolean
 )
 language plpgsql stable
@@ -16,7 +17,7 @@ declare
   v_last  bigint;
   v_runs  bigint[];
   v_seen  int;
-  v_left  int := p_scan;
+  v_left  int := p_budget;
   v_found int := 0;
   v_step  int;
 begin
@@ -33,7 +34,7 @@ begin
       into v_last, v_seen, v_runs
       from piece p;
     ended := v_seen < v_step and (v_runs is null or cardinality(v_runs) < 100);
-    v_left := v_left - v_seen;
+    v_left := v_left - v_seen - 49 * coalesce(cardinality(v_runs), 0);
     v_at := coalesce(v_last, v_at);
     for run_id, workflow, stranded, problems in select p.* from cyclone_run_problems(v_runs) p where v_runs is not null order by p.run_id loop
       return next;

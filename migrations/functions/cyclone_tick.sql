@@ -1,5 +1,5 @@
--- The housekeeping of a running worker in one call (R19), once for each poll interval: "last seen", the recovery sweep, the deadline scan
--- and the poll, which only says which of our queues hold work that is due (`due`): the lanes claim it.
+-- The housekeeping of a running worker in one call (R19), once for each poll interval: "last seen", the recovery sweep, the deadline scan,
+-- a piece of the check for stranded runs and the poll, which only says which of our queues hold work that is due (`due`): the lanes claim it.
 -- p_waiting names steps of this worker that wait for a connection, for operators.
 -- p_sweep is false while this process has not been connected for long enough to judge others (C8).
 create or replace function cyclone_tick(
@@ -28,6 +28,13 @@ begin
     return query select * from cyclone_sweep(v_now, p_max_reclaims, p_limit);
     return query select * from cyclone_deadlines(v_now, p_limit);
     perform cyclone_end_orphans(v_now);
+    begin
+      perform cyclone_check_stranded(v_now, 10000);
+    exception when others then
+      -- It only watches: what it cannot do must not undo the sweep.
+      return query select 'broken', null::bigint, null::text, null::text, null::text, null::int, null::int, null::text, null::int, null::bigint,
+                          null::jsonb, jsonb_build_object('error', sqlerrm, 'sqlstate', sqlstate);
+    end;
   end if;
   return query
     select 'due', null::bigint, null::text, null::text, q.queue, null::int, null::int, null::text, null::int, null::bigint, null::jsonb, null::jsonb

@@ -264,6 +264,7 @@ describe('repairStrandedRuns (R24)', () => {
   it('finds and mends all of them in batches, logs each, and wakes those who wait for work', async () => {
     const runs = [await stranded(), await stranded(), await stranded()];
     await t.client.submit(Pay, { amount: 1 });
+    await t.sql('select cyclone_check_stranded(cyclone_now(), 10000)');
     expect((await t.operator.stats()).health.strandedRuns).toBe(3);
     const found: string[] = [];
     expect(await t.operator.repairStrandedRuns({ dryRun: true, onRun: ({ runId }) => found.push(runId) })).toBe(3);

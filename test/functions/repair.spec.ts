@@ -33,7 +33,12 @@ async function missed(graph: TestGraph = CHAIN): Promise<string> {
   return run;
 }
 
-const check = async () => (await store.checkStranded(sessionOf(db), 100)).map(({ runId }) => runId);
+const known = async () => (await store.knownStranded(sessionOf(db))).map(({ runId }) => runId);
+/** Looks at all runs of a small test, and says what is known then. */
+async function check(): Promise<string[]> {
+  await db.checkStranded();
+  return known();
+}
 
 async function repair(run: string): Promise<{ outcome: string; told: string[]; problems: string }> {
   const { outcome, rows, problems } = await store.repairRun(sessionOf(db), run, { actor: null, reason: null });
@@ -161,29 +166,79 @@ describe('the check for stranded runs', () => {
     expect(await check()).toEqual([]);
   });
 
-  it('goes round all runs in small pieces, and remembers what it found until it is mended', async () => {
-    await db.submitMany(Array.from({ length: 10 }, () => ({ x: [] })));
-    const hidden = await db.submit({ a: { kind: 'lost' } });
-    await byHand(`update cyclone_steps set state = 'completed', finished_at = now() where node = 'a'`);
-    await db.submitMany(Array.from({ length: 30 }, () => ({ x: [] })));
-    await db.flush(await db.claim());
-    const small = async () => (await store.checkStranded(sessionOf(db), 3)).map(({ runId }) => runId);
-    let rounds = 0;
-    while ((await small()).length === 0 && rounds < 20) rounds++;
-    expect(rounds).toBeLessThan(20);
-    expect(await small()).toEqual([hidden]);
-    expect(await small()).toEqual([hidden]);
+  it('finds one stranded run among thousands, and never moves its mark over a run that it has not examined (F7)', async () => {
+    for (let i = 0; i < 12; i++) await db.submitMany(Array.from({ length: 100 }, () => ({ x: [] })));
+    const hidden = await missed({ a: { kind: 'lost' }, b: { after: ['a'], kind: 'lost' } });
+    for (let i = 0; i < 12; i++) await db.submitMany(Array.from({ length: 100 }, () => ({ x: [] })));
+    const mark = () => db.value<string>(`select run_id from cyclone_marks where name = 'stranded'`);
+    let pieces = 0;
+    for (let at = 0n; (await known()).length === 0; pieces++) {
+      await db.checkStranded(100);
+      const passed = BigInt(await mark());
+      const examined = await db.value<number>('select count(*)::int from cyclone_runs where id > $1 and id <= $2', [
+        String(at),
+        String(passed),
+      ]);
+      expect(examined).toBeLessThanOrEqual(100); // a piece that was begun is finished
+      expect(passed >= BigInt(hidden)).toBe((await known()).length > 0);
+      at = passed;
+    }
+    expect(pieces).toBeLessThanOrEqual(13);
     await repair(hidden);
-    expect(await small()).toEqual([]);
-    expect(await db.query('select * from cyclone_stranded_runs')).toEqual([]);
+    expect(await known()).toEqual([]);
+    await db.query('truncate cyclone_runs, cyclone_steps, cyclone_deps, cyclone_stranded_runs');
   });
 
-  it('looks, but remembers nothing, in a read-only session', async () => {
+  it('finds all of many stranded runs that lie together at the end, round after round (F7)', async () => {
+    const runs = await db.submitMany(Array.from({ length: 180 }, () => ({ x: [] })));
+    const lost = runs.slice(50);
+    await byHand(`update cyclone_steps set state = 'completed', finished_at = now() where run_id = any($1)`, [lost]);
+    for (let piece = 0; piece < 3; piece++) await db.checkStranded();
+    expect(await known()).toEqual(lost);
+    await db.query('truncate cyclone_runs, cyclone_steps, cyclone_stranded_runs');
+  });
+
+  it('looks at one piece a second and begins a round once a minute, however many workers ask (F7)', async () => {
     const run = await missed();
-    await db.query('begin read only');
-    expect(await check()).toEqual([run]);
-    await db.query('commit');
+    const look = (seconds: number) =>
+      db.query(`select cyclone_check_stranded(cyclone_now() + $1 * interval '1 s', 10000)`, [seconds]);
+    await look(0);
+    expect(await known()).toEqual([run]);
+    await db.query('delete from cyclone_stranded_runs');
+    for (const seconds of [1, 30, 55]) await look(seconds);
+    expect(await known()).toEqual([]);
+    await look(61);
+    expect(await known()).toEqual([run]);
+    await repair(run);
+    await db.submitMany(Array.from({ length: 300 }, () => ({ x: [] })));
+    await db.checkStranded(1);
+    const mark = () => db.query(`select run_id from cyclone_marks where name = 'stranded'`);
+    const first = await mark();
+    await look(0);
+    expect(await mark()).toEqual(first);
+    await look(2);
+    expect(await mark()).not.toEqual(first);
+    await db.query('truncate cyclone_runs, cyclone_steps, cyclone_deps');
+  });
+
+  it('forgets what was mended by hand, of however many that it remembers (F7)', async () => {
+    await db.submitMany(Array.from({ length: 150 }, () => ({ x: [] })));
+    await byHand(`update cyclone_steps set state = 'completed', finished_at = now()`);
+    for (let piece = 0; piece < 2; piece++) await db.checkStranded();
+    expect(await known()).toHaveLength(150);
+    await byHand(`update cyclone_runs set state = 'completed', finished_at = now(), open_steps = 0`);
+    expect(await known()).toEqual([]);
+    for (let piece = 0; piece < 2; piece++) await db.checkStranded();
     expect(await db.query('select * from cyclone_stranded_runs')).toEqual([]);
+    await db.query('truncate cyclone_runs, cyclone_steps');
+  });
+
+  it('is read in a read-only session too', async () => {
+    const run = await missed();
+    await check();
+    await db.query('begin read only');
+    expect(await known()).toEqual([run]);
+    await db.query('commit');
     await repair(run);
   });
 

@@ -100,6 +100,7 @@ describe('stats (R34)', () => {
     await db.query('set session_replication_role = replica');
     await db.query(`update cyclone_steps set state = 'completed', finished_at = now() where run_id = $1`, [run]);
     await db.query('set session_replication_role = origin');
+    await db.checkStranded();
     const { health, workers } = await stats();
     expect(health).toMatchObject({
       strandedRuns: 1,

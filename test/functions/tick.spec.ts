@@ -42,6 +42,29 @@ describe('a tick', () => {
     expect(told(await tick())).toEqual(['due']);
   });
 
+  it('looks for stranded runs, and sweeps all the same when that fails (F7)', async () => {
+    await register();
+    const run = await db.submit({ a: [] });
+    await db.query('set session_replication_role = replica');
+    await db.query(`update cyclone_steps set state = 'completed', finished_at = now() where run_id = $1`, [run]);
+    await db.query('set session_replication_role = origin');
+    expect(told(await tick())).toEqual([]);
+    expect(await db.query('select run_id from cyclone_stranded_runs')).toEqual([{ run_id: run }]);
+    await db.query('truncate cyclone_runs, cyclone_steps, cyclone_stranded_runs');
+
+    await db.submit({ a: [] });
+    await db.claim({ leaseMs: 0 });
+    await db.query(`alter function cyclone_run_problems rename to renamed`);
+    try {
+      await db.query(`update cyclone_marks set at = '-infinity'`);
+      const [reclaimed, broken, due] = await tick();
+      expect([reclaimed?.event, broken?.event, due?.event]).toEqual(['reclaimed', 'broken', 'due']);
+      expect(broken).toMatchObject({ run_id: null, info: { error: expect.stringContaining('cyclone_run_problems') } });
+    } finally {
+      await db.query(`alter function renamed rename to cyclone_run_problems`);
+    }
+  });
+
   it('names the queues that hold work which is due for kinds of this process, and claims nothing', async () => {
     await register();
     await db.submit({

@@ -29,7 +29,7 @@ beforeAll(async () => {
 afterEach(async () => {
   await apps.closeAll();
   await apps.sql('truncate cyclone_runs, cyclone_steps cascade');
-  await apps.sql('update cyclone_marks set value = 0');
+  await apps.sql(`update cyclone_marks set at = '-infinity'`);
 });
 afterAll(() => apps.end());
 

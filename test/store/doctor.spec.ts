@@ -228,6 +228,7 @@ describe('the doctor', () => {
     await db.query(`update cyclone_steps set state = 'completed', finished_at = now() where run_id = $1`, [run]);
     await db.query('set session_replication_role = origin');
     await database.moveClock(90_000);
+    await db.checkStranded();
     const findings = (await findingsOf()).filter(({ level, check }) => level !== 'ok' && check !== 'functions');
     expect(findings.map(({ check, level }) => `${check} ${level}`)).toEqual([
       'stranded error',

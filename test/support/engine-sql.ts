@@ -235,6 +235,12 @@ export class EngineSession {
     return this.query<EngineEvent>('select * from cyclone_deadlines(cyclone_now(), $1)', [limit]);
   }
 
+  /** The next piece of the walk for stranded runs, whether it is due or not. */
+  async checkStranded(budget = 10_000): Promise<void> {
+    await this.query(`update cyclone_marks set at = '-infinity' where name = 'stranded'`);
+    await this.query('select cyclone_check_stranded(cyclone_now(), $1)', [budget]);
+  }
+
   cancel(run: string, reason: string | null = null): Promise<EngineEvent[]> {
     return this.call('cyclone_cancel', run, reason);
   }
@@ -322,7 +328,7 @@ export class EngineDatabase {
       'truncate cyclone_runs, cyclone_steps, cyclone_deps, cyclone_attempts, cyclone_workers cascade',
     );
     await this.main.query('truncate cyclone_audit, cyclone_stranded_runs');
-    await this.main.query('update cyclone_marks set value = 0');
+    await this.main.query(`update cyclone_marks set run_id = 0, at = '-infinity'`);
     await this.moveClock(0);
     if (problems.length > 0) throw new Error(`The engine left this behind:\n${problems.join('\n')}`);
   }

@@ -146,7 +146,7 @@ describe('the retention sweep (R35)', () => {
     // The log lets one line a second through.
     for (const end = performance.now() + 2_500; performance.now() < end;) {
       await last();
-      await fixture.rows(`update cyclone_marks set value = 0 where name = 'retention'`);
+      await fixture.rows(`update cyclone_marks set at = '-infinity' where name = 'retention'`);
       await roundIsOver();
     }
     expect(await left()).toEqual([held]);
@@ -192,7 +192,7 @@ describe('the retention sweep (R35)', () => {
     expect(await left()).toHaveLength(2); // the batch was finished, no other was begun
 
     await fixture.rows(`update cyclone_runs set finished_at = now() - interval '2 days' where id = $1`, [young]);
-    await fixture.rows(`update cyclone_marks set value = 0 where name = 'retention'`);
+    await fixture.rows(`update cyclone_marks set at = '-infinity' where name = 'retention'`);
     await last();
     await fixture.worker({}, {}, sweeping()).start();
     await roundIsOver();

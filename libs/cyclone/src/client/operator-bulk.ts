@@ -22,8 +22,10 @@ import { onConnection, repeatTransient } from './transient.js';
 
 const DEAD_LETTERS_PER_PAGE = 500;
 const PURGE_BATCH = 1_000;
-/** Runs that one batch of a purge, or one piece of the walk for stranded runs, looks at. */
+/** Runs that one batch of a purge looks at. */
 const SCAN = 20_000;
+/** What a piece of the walk for stranded runs may cost (cyclone_stranded): some thousands of running runs. */
+const STRANDED_BUDGET = 200_000;
 const MAX_LIMIT = 1_000_000;
 /** How often a run that somebody else has locked is asked for again, and the pause between. */
 const BUSY_TRIES = 5;
@@ -161,7 +163,7 @@ export class BulkOperations {
     while (!ended && !stopped()) {
       const from = after;
       const page = await this.read('search for stranded runs', (session) =>
-        this.engine.operations.stranded(session, from, SCAN, batch),
+        this.engine.operations.stranded(session, from, STRANDED_BUDGET, batch),
       );
       for (const run of page.runs) {
         if (stopped()) break;

@@ -105,7 +105,12 @@ export class OperationsStore {
       forgetWorkers: call('cyclone_forget_workers', 1, '*'),
       beginRound: call('cyclone_begin_round', 2, '*'),
       stranded: call('cyclone_stranded', 3, 'run_id, workflow, stranded, to_json(problems), walked_to, ended'),
-      checkStranded: call('cyclone_check_stranded', 1, 'run_id, workflow, true, to_json(problems)'),
+      knownStranded: statement(
+        'cyclone_known_stranded',
+        `select p.run_id, p.workflow, true, to_json(p.problems)
+           from ${quoted}.cyclone_run_problems(array(select f.run_id from ${quoted}.cyclone_stranded_runs f order by f.run_id limit 1000)) p
+          where p.stranded`,
+      ),
       repairRun: call('cyclone_repair_run', 4, ENGINE_COLUMNS),
       audit: statement(
         'cyclone_audit',
@@ -144,7 +149,16 @@ export class OperationsStore {
   /** Deletes one batch of runs that are over (R35). */
   async purge(session: Session, request: PurgeRequest): Promise<PurgeBatch> {
     const { after, olderThanMs, defaultAgeMs, limit, scan, dryRun, note } = request;
-    const [row] = await this.texts(session, 'purge', [after, olderThanMs, defaultAgeMs, limit, scan, dryRun, note.actor, note.reason]);
+    const [row] = await this.texts(session, 'purge', [
+      after,
+      olderThanMs,
+      defaultAgeMs,
+      limit,
+      scan,
+      dryRun,
+      note.actor,
+      note.reason,
+    ]);
     return {
       runs: Number(row?.[0]),
       steps: Number(row?.[1]),
@@ -167,15 +181,15 @@ export class OperationsStore {
   }
 
   /** One bounded piece of the walk over all runs for those that need a repair (R24). Changes nothing. */
-  async stranded(session: Session, after: string, scan: number, limit: number): Promise<StrandedPage> {
-    const rows = await this.texts(session, 'stranded', [after, scan, limit]);
+  async stranded(session: Session, after: string, budget: number, limit: number): Promise<StrandedPage> {
+    const rows = await this.texts(session, 'stranded', [after, budget, limit]);
     const last = rows.at(-1);
     return { runs: rows.slice(0, -1).map(toStranded), walkedTo: last?.[4] ?? after, ended: last?.[5] === 't' };
   }
 
-  /** The bounded check behind `health.strandedRuns`: what was found before, what is new, and a piece of the walk. */
-  async checkStranded(session: Session, scan: number): Promise<StrandedRun[]> {
-    return (await this.texts(session, 'checkStranded', [scan])).map(toStranded);
+  /** The stranded runs that the housekeeping of workers has found and that still are, 1,000 at most. */
+  async knownStranded(session: Session): Promise<StrandedRun[]> {
+    return (await this.texts(session, 'knownStranded', [])).map(toStranded);
   }
 
   /** Mends one run in a transaction of its own (R24). */

@@ -119,7 +119,14 @@ export class Tick {
   }
 
   private complain({ runId, node, info }: EngineRow): void {
-    const what = node === '' ? `end run ${runId} at its deadline` : `take back step ${runId}:${node}`;
-    this.tools.problems.report(`The sweep cannot ${what} (SQLSTATE ${info.sqlstate ?? '?'}): ${info.error ?? ''}`);
+    const what =
+      runId === ''
+        ? 'look for stranded runs'
+        : node === ''
+          ? `end run ${runId} at its deadline`
+          : `take back step ${runId}:${node}`;
+    this.tools.problems.report(
+      `The housekeeping cannot ${what} (SQLSTATE ${info.sqlstate ?? '?'}): ${info.error ?? ''}`,
+    );
   }
 }

@@ -10,7 +10,7 @@ export const EXPECTED_TABLES: Readonly<Record<string, string>> = {
     'id bigint, at timestamp with time zone, actor text, action text, run_id bigint, node text, ' +
     'reason text, affected bigint, detail jsonb',
   cyclone_deps: 'run_id bigint, depends_on text, node text',
-  cyclone_marks: 'name text, value bigint',
+  cyclone_marks: 'name text, run_id bigint, at timestamp with time zone',
   cyclone_runs:
     'id bigint, workflow text, state text, open_steps integer, uncontained_discards integer, ' +
     'result_node text, once_key text, once_hash text, once_token uuid, parent_run_id bigint, parent_node text, ' +
@@ -31,7 +31,7 @@ export const EXPECTED_TABLES: Readonly<Record<string, string>> = {
     'panic_stack text, contained boolean, wake_at timestamp with time zone, wait_ms bigint, ' +
     'wait_left_ms bigint, parent_node text, item_index integer, concurrency integer, progress real, ' +
     'progress_note text, progress_generation integer',
-  cyclone_stranded_runs: 'run_id bigint, found_at timestamp with time zone',
+  cyclone_stranded_runs: 'run_id bigint, found_at timestamp with time zone, checked_at timestamp with time zone',
   cyclone_v_dlq:
     'kind text, error_kind text, steps bigint, runs bigint, oldest timestamp with time zone, ' +
     'newest timestamp with time zone',

@@ -4,9 +4,6 @@ import type { OperationsStore } from '../operations-store.js';
 import type { Session } from '../session.js';
 import { ok, type Finding } from './finding.js';
 
-/** How many runs the check for stranded ones looks at in each of its sources. */
-const STRANDED_SCAN = 2_000;
-
 /** What a check of the work itself has to work with. */
 export interface WorkPatient {
   readonly session: Session;
@@ -18,8 +15,8 @@ export type WorkCheck = (patient: WorkPatient) => Promise<Finding[]>;
 
 /** Runs that cannot go on by themselves (R24). */
 const checkStranded: WorkCheck = async ({ session, operations }) => {
-  const runs = await operations.checkStranded(session, STRANDED_SCAN);
-  if (runs.length === 0) return ok('stranded', 'No stranded run was found.');
+  const runs = await operations.knownStranded(session);
+  if (runs.length === 0) return ok('stranded', 'The housekeeping of the workers knows of no stranded run.');
   return [
     {
       check: 'stranded',
