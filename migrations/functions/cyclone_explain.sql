@@ -2,7 +2,7 @@
 -- no such run; without `state` when the run has no such node. Changes nothing.
 --   completed, discarded, cancelled · waits_for_connection {worker, since}, running, lease_expired · run_paused · scheduled, backoff {at}
 --   dependencies {open, total, nodes}, unreachable {nodes}, missed_promotion, items {open, total}, item_concurrency {limit}
---   timer, signal, child {wakeAt}  · no_worker {deadWorkers}, no_free_slot {slots, running}, queued {ahead}, due
+--   timer, signal, child {wakeAt}  · no_worker {deadWorkers, drainingWorkers, otherWorkers, lastSeenAt}, no_free_slot {slots, running}, queued {ahead}, due
 create or replace function cyclone_explain(p_run bigint, p_node text, p_dead_after_ms bigint) returns jsonb
 language plpgsql stable
 set search_path from current
@@ -32,9 +32,14 @@ begin
     v_reasons := v_reasons || jsonb_build_object('code', v_step.state, 'at', cyclone_iso(v_step.finished_at), 'error', v_step.error,
       'errorKind', v_step.error_kind, 'contained', v_step.contained);
   elsif v_step.state = 'running' then
-    v_reasons := v_reasons || jsonb_build_object('code', case when v_step.lease_expiry < v_now then 'lease_expired' else 'running' end,
+    v_reasons := v_reasons || (jsonb_build_object('code', case when v_step.lease_expiry < v_now then 'lease_expired' else 'running' end,
       'worker', v_step.lease_owner, 'since', cyclone_iso(v_step.started_at), 'leaseExpiry', cyclone_iso(v_step.lease_expiry),
-      'liveWorkers', (select count(*) from cyclone_workers w where w.last_seen_at >= v_alive));
+      'workerSeenAt', (select cyclone_iso(w.last_seen_at) from cyclone_workers w where w.id = v_step.lease_owner))
+      -- Who let its lease expire is not counted among those that could reclaim it, however short ago it was seen.
+      || (select jsonb_build_object('liveWorkers', count(*) filter (where w.last_seen_at >= v_alive
+                                                     and (w.id <> v_step.lease_owner or v_step.lease_expiry >= v_now)),
+                                    'lastSeenAt', cyclone_iso(max(w.last_seen_at)))
+            from cyclone_workers w));
     select w.id, to_timestamp((w.waiting ->> (p_run || ':' || p_node))::bigint / 1000.0) as since into v_row
       from cyclone_workers w
      where w.id = v_step.lease_owner and w.last_seen_at >= v_alive and w.waiting ? (p_run || ':' || p_node);
@@ -91,8 +96,13 @@ begin
         on b.lease_owner = w.id
      where not w.draining and w.last_seen_at >= v_alive and v_step.kind = any(w.kinds) and w.queues ? v_step.queue;
     if v_slots is null then
-      v_reasons := v_reasons || jsonb_build_object('code', 'no_worker', 'deadWorkers',
-        (select count(*) from cyclone_workers w where w.last_seen_at < v_alive and v_step.kind = any(w.kinds) and w.queues ? v_step.queue));
+      v_reasons := v_reasons || (
+        select jsonb_build_object('code', 'no_worker',
+                 'deadWorkers', count(*) filter (where s.serves and w.last_seen_at < v_alive),
+                 'drainingWorkers', count(*) filter (where s.serves and w.last_seen_at >= v_alive),
+                 'otherWorkers', count(*) filter (where not s.serves and w.last_seen_at >= v_alive),
+                 'lastSeenAt', cyclone_iso(coalesce(max(w.last_seen_at) filter (where s.serves), max(w.last_seen_at))))
+          from cyclone_workers w cross join lateral (select v_step.kind = any(w.kinds) and w.queues ? v_step.queue as serves) s);
     elsif v_step.scheduled_at <= v_now then
       if v_busy >= v_slots then
         v_reasons := v_reasons || jsonb_build_object('code', 'no_free_slot', 'slots', v_slots, 'running', v_busy);
@@ -102,7 +112,9 @@ begin
                where s.state = 'available' and s.queue = v_step.queue and s.kind = v_step.kind and s.scheduled_at <= v_now
                  and (s.priority, s.scheduled_at, s.run_id) < (v_step.priority, v_step.scheduled_at, v_step.run_id)
                limit 10000) a;
-      v_reasons := v_reasons || case when v_ahead > 0 then jsonb_build_object('code', 'queued', 'ahead', v_ahead) else jsonb_build_object('code', 'due') end;
+      v_reasons := v_reasons || case when v_ahead > 0 then jsonb_build_object('code', 'queued', 'ahead', v_ahead) else jsonb_build_object('code', 'due', 'workerSeenAt', (
+          select cyclone_iso(max(w.last_seen_at)) from cyclone_workers w
+           where not w.draining and w.last_seen_at >= v_alive and v_step.kind = any(w.kinds) and w.queues ? v_step.queue)) end;
     end if;
   end if;
 

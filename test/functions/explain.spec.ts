@@ -23,6 +23,11 @@ async function why(run: string, node: string): Promise<unknown> {
   return reasons;
 }
 
+/** The first reason as a sentence. */
+async function said(run: string, node: string): Promise<string> {
+  return describeReason((await explain(run, node))!.reasons![0]!);
+}
+
 const worker = (id: string, queues: Record<string, number>, kinds: string[]) =>
   db.call('cyclone_register_worker', id, 'host', 1, '1', JSON.stringify(queues), kinds);
 
@@ -59,19 +64,68 @@ describe('explain: why is this node not running?', () => {
     const run = await db.submit({ a: { kind: 'mail', queue: 'slow' } });
     await worker('other', { slow: 5 }, ['work']);
     await worker('elsewhere', { fast: 5 }, ['mail']);
-    expect(await why(run, 'a')).toEqual([{ code: 'no_worker', deadWorkers: 0 }]);
+    const nobody = {
+      code: 'no_worker',
+      deadWorkers: 0,
+      drainingWorkers: 0,
+      otherWorkers: 2,
+      lastSeenAt: expect.any(String),
+    };
+    expect(await why(run, 'a')).toEqual([nobody]);
+    expect(await said(run, 'a')).toBe(
+      'None of the 2 live worker(s) serves its kind in its queue: start one that registers it.',
+    );
     await worker('dead', { slow: 5 }, ['mail']);
     await database.moveClock(120_000);
-    expect(await why(run, 'a')).toEqual([{ code: 'no_worker', deadWorkers: 1 }]);
+    expect(await why(run, 'a')).toEqual([{ ...nobody, deadWorkers: 1, otherWorkers: 0 }]);
+    expect(await said(run, 'a')).toMatch(
+      /No live worker serves .* 1 dead one\(s\) did, the last one seen at \d{4}-.*Z: start one\./,
+    );
+  });
+
+  it('says that no worker lives and since when, after the only one was killed (F26)', async () => {
+    const [run = '', next = ''] = await db.submitMany([{ a: [] }, { a: [] }]);
+    await worker('only', { default: 1 }, ['work']);
+    await db.claim({ owner: 'only', queues: { default: 1 }, leaseMs: 30_000 });
+    const seenAt = await db.value<string>('select cyclone_iso(last_seen_at) from cyclone_workers');
+    await database.moveClock(10_000);
+    expect(await said(run, 'a')).toMatch(
+      new RegExp(`running on worker only since .*, which was last seen at ${seenAt}\\.`),
+    );
+    await database.moveClock(40_000); // the lease has expired, and the worker was seen less than a minute ago
+    expect(await why(run, 'a')).toMatchObject([
+      { code: 'lease_expired', liveWorkers: 0, workerSeenAt: seenAt, lastSeenAt: seenAt },
+    ]);
+    expect(await said(run, 'a')).toMatch(
+      new RegExp(
+        `; no worker is known to live that could reclaim it \\(the last one was seen at ${seenAt}\\): start one\\.`,
+      ),
+    );
+    expect(await said(next, 'a')).toContain(`All 1 slots`);
+    await worker('another', { other: 1 }, ['other']);
+    expect(await said(run, 'a')).toContain('the next sweep reclaims it');
+    await database.moveClock(200_000);
+    expect(await said(run, 'a')).toContain('no worker is known to live');
+    expect(await said(next, 'a')).toContain(`1 dead one(s) did, the last one seen at ${seenAt}: start one.`);
+    await db.query('delete from cyclone_workers');
+    expect(await said(next, 'a')).toBe('No worker lives: start one that registers its kind.');
+  });
+
+  it('says that all who serve it are shutting down, and when one that will claim it was seen (F26)', async () => {
+    const run = await db.submit({ a: [] });
+    await worker('w', { default: 1 }, ['work']);
+    expect(await said(run, 'a')).toMatch(/next poll \(one was last seen at \d{4}-.*Z\)\.$/);
+    await db.call('cyclone_retire_worker', 'w', false);
+    expect(await said(run, 'a')).toBe('All 1 worker(s) that serve its kind in its queue are shutting down: start one.');
   });
 
   it('says that every slot is taken, what comes before it, and that it is next', async () => {
     await worker('w', { default: 1 }, ['work']);
     const [first, second, third] = await db.submitMany([{ a: [] }, { a: [] }, { a: [] }]);
-    expect(await why(first!, 'a')).toEqual([{ code: 'due' }]);
+    expect(await why(first!, 'a')).toMatchObject([{ code: 'due' }]);
     await db.claim({ owner: 'w', queues: { default: 1 } });
     expect(await why(first!, 'a')).toMatchObject([{ code: 'running', worker: 'w', liveWorkers: 1 }]);
-    expect(await why(second!, 'a')).toEqual([{ code: 'no_free_slot', slots: 1, running: 1 }, { code: 'due' }]);
+    expect(await why(second!, 'a')).toMatchObject([{ code: 'no_free_slot', slots: 1, running: 1 }, { code: 'due' }]);
     expect(await why(third!, 'a')).toEqual([
       { code: 'no_free_slot', slots: 1, running: 1 },
       { code: 'queued', ahead: 1 },

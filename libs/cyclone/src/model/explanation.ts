@@ -21,7 +21,12 @@ export type ExplanationReason =
       readonly worker: string;
       readonly since: string;
       readonly leaseExpiry: string;
+      /** When the housekeeping of that worker last succeeded; missing when it is not known any more. */
+      readonly workerSeenAt?: string;
+      /** Workers that could reclaim it. */
       readonly liveWorkers: number;
+      /** When any worker was seen last. */
+      readonly lastSeenAt?: string;
     }
   | { readonly code: 'waits_for_connection'; readonly worker: string; readonly since: string }
   | { readonly code: 'run_paused'; readonly at: string }
@@ -33,7 +38,8 @@ export type ExplanationReason =
       readonly nodes: readonly UpstreamNode[];
     }
   | { readonly code: 'unreachable'; readonly nodes: readonly UpstreamNode[] }
-  | { readonly code: 'missed_promotion' | 'due' }
+  | { readonly code: 'missed_promotion' }
+  | { readonly code: 'due'; readonly workerSeenAt?: string }
   | { readonly code: 'items'; readonly open: number; readonly total: number }
   | { readonly code: 'item_concurrency'; readonly node: string; readonly limit?: number }
   | { readonly code: 'timer' | 'signal'; readonly wakeAt?: string; readonly due: boolean }
@@ -44,7 +50,16 @@ export type ExplanationReason =
       readonly childRunId?: string;
       readonly childState?: RunState;
     }
-  | { readonly code: 'no_worker'; readonly deadWorkers: number }
+  | {
+      readonly code: 'no_worker';
+      /** Workers that serve its kind in its queue: not seen for a minute, and shutting down. */
+      readonly deadWorkers: number;
+      readonly drainingWorkers: number;
+      /** Live workers that do not serve it. */
+      readonly otherWorkers: number;
+      /** When the last one that serves it was seen; of any worker when none does. */
+      readonly lastSeenAt?: string;
+    }
   | { readonly code: 'no_free_slot'; readonly slots: number; readonly running: number }
   | { readonly code: 'queued'; readonly ahead: number };
 
@@ -76,10 +91,12 @@ export function describeReason(reason: ExplanationReason): string {
     case 'discarded':
       return `It was discarded at ${reason.at} (${reason.errorKind ?? 'unknown'}): ${reason.error ?? 'no error was stored'}. A retry reopens it.`;
     case 'running':
-      return `It has been running on worker ${reason.worker} since ${reason.since}.`;
+      return `It has been running on worker ${reason.worker} since ${reason.since}${seen(', which was last seen', reason.workerSeenAt)}.`;
     case 'lease_expired':
       return `The lease of worker ${reason.worker} expired at ${reason.leaseExpiry}; ${
-        reason.liveWorkers > 0 ? 'the next sweep reclaims it.' : 'no worker is alive to reclaim it: start one.'
+        reason.liveWorkers > 0
+          ? 'the next sweep reclaims it.'
+          : `no worker is known to live that could reclaim it${seen(' (the last one was seen', reason.lastSeenAt, ')')}: start one.`
       }`;
     case 'waits_for_connection':
       return (
@@ -111,16 +128,32 @@ export function describeReason(reason: ExplanationReason): string {
         ? 'It waits for a worker that registered its workflow to start the child run.'
         : `It waits for child run ${reason.childRunId}, which is ${reason.childState ?? 'gone'}.`;
     case 'no_worker':
-      return `No live worker serves its kind in its queue${
-        reason.deadWorkers > 0 ? `; ${reason.deadWorkers} dead one(s) did` : ''
-      }: start one that registers it.`;
+      return describeNoWorker(reason);
     case 'no_free_slot':
       return `All ${reason.slots} slots of the workers that serve it are taken (${reason.running} running).`;
     case 'queued':
       return `Before it come ${reason.ahead} step(s) of its kind in its queue.`;
     case 'due':
-      return 'It is the next of its kind; a worker will claim it at its next poll.';
+      return `It is the next of its kind; a worker will claim it at its next poll${seen(' (one was last seen', reason.workerSeenAt, ')')}.`;
   }
+}
+
+function describeNoWorker(reason: Extract<ExplanationReason, { code: 'no_worker' }>): string {
+  const { deadWorkers, drainingWorkers, otherWorkers, lastSeenAt } = reason;
+  if (drainingWorkers > 0) {
+    return `All ${drainingWorkers} worker(s) that serve its kind in its queue are shutting down: start one.`;
+  }
+  if (deadWorkers > 0) {
+    return `No live worker serves its kind in its queue; ${deadWorkers} dead one(s) did${seen(', the last one seen', lastSeenAt)}: start one.`;
+  }
+  return otherWorkers > 0
+    ? `None of the ${otherWorkers} live worker(s) serves its kind in its queue: start one that registers it.`
+    : `No worker lives${seen(' (the last one was seen', lastSeenAt, ')')}: start one that registers its kind.`;
+}
+
+/** `before` and the time; nothing when it is not known. */
+function seen(before: string, at: string | undefined, after = ''): string {
+  return at === undefined ? '' : `${before} at ${at}${after}`;
 }
 
 function list(nodes: readonly UpstreamNode[], total: number): string {
