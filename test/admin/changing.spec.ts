@@ -157,12 +157,12 @@ describe('a change of one run', () => {
 });
 
 describe('dead letters', () => {
-  it('reopens the runs behind them, each with its audit row; a dry run only counts', async () => {
+  it('reopens the runs behind them, each with its audit row; only counts unless dry_run is false (F3)', async () => {
     const ids = [await app.order('d1', 'failed'), await app.order('d2', 'failed')];
     const count = async () => (await app.get('/runs/count?state=failed')).body.count as number;
     const failed = await count();
     const filter = { kind: 'charge', error_kind: 'permanent', since: '1h' };
-    const dry = await app.post('/dlq/retry', { ...filter, dry_run: true, reason: 'just looking' });
+    const dry = await app.post('/dlq/retry', { ...filter, reason: 'just looking' });
     expectDone(dry, '/dlq/retry');
     expect(dry.body).toMatchObject({ reopened: failed, dry_run: true, stopped: false });
     expect(await count()).toBe(failed);
@@ -171,6 +171,7 @@ describe('dead letters', () => {
     const real = await app.post('/dlq/retry', {
       ...filter,
       limit: 2,
+      dry_run: false,
       reason: 'provider is back',
       additional_attempts: 1,
     });
@@ -188,7 +189,10 @@ describe('dead letters', () => {
         },
       ]);
     }
-    expect((await app.post('/dlq/retry', { kind: 'nobody' })).body).toMatchObject({ reopened: 0, run_ids: [] });
+    expect((await app.post('/dlq/retry', { kind: 'nobody', dry_run: false })).body).toMatchObject({
+      reopened: 0,
+      run_ids: [],
+    });
   });
 
   it.each([
@@ -201,6 +205,19 @@ describe('dead letters', () => {
     { dry_run: null },
     { ids: ['1'] },
   ])('refuses %j', (body) => expectRefused('/dlq/retry', body, 400, 'CYCLONE_INVALID_REQUEST'));
+
+  it('without any filter are only reopened when the request says that it means all (F3)', async () => {
+    const id = await app.order('d3', 'failed');
+    expect((await app.post('/dlq/retry', {})).body).toMatchObject({ dry_run: true });
+    await expectRefused('/dlq/retry', { dry_run: false }, 400, 'CYCLONE_INVALID_OPTION');
+    await expectRefused('/dlq/retry', { dry_run: false, all: false, limit: 5 }, 400, 'CYCLONE_INVALID_OPTION');
+    expect(await stateOf(id)).toBe('failed');
+    charging.failure = null;
+    const real = await app.post('/dlq/retry', { dry_run: false, all: true, limit: 1 });
+    expectDone(real, '/dlq/retry');
+    expect(real.body).toMatchObject({ reopened: 1, run_ids: [id] });
+    expect(await app.end(id)).toBe('completed');
+  });
 });
 
 describe('stranded runs', () => {
@@ -211,12 +228,13 @@ describe('stranded runs', () => {
     const found = (await app.get('/health/stranded')).body.data;
     expect(found).toEqual([{ run_id: id, workflow: 'order', stranded: true, problems: expect.any(Array) }]);
 
-    const dry = await app.post('/health/stranded/repair', { dry_run: true });
+    const dry = await app.post('/health/stranded/repair', {});
     expectDone(dry, '/health/stranded/repair');
     expect(dry.body).toMatchObject({ repaired: 1, runs: [{ run_id: id, outcome: 'found' }], dry_run: true });
     expect(await stateOf(id)).toBe('running');
 
-    const real = await app.post('/health/stranded/repair', { reason: 'manual update' });
+    await expectRefused('/health/stranded/repair', { dry_run: false }, 400, 'CYCLONE_INVALID_OPTION');
+    const real = await app.post('/health/stranded/repair', { dry_run: false, all: true, reason: 'manual update' });
     expectDone(real, '/health/stranded/repair');
     expect(real.body).toMatchObject({ repaired: 1, runs: [{ run_id: id, outcome: 'repaired' }], stopped: false });
     expect(await stateOf(id)).toBe('completed');

@@ -107,6 +107,8 @@ export interface StartOptions extends Pick<ModuleMetadata, 'imports' | 'provider
   readonly admin?: CycloneAdminOptions;
   readonly cyclone?: CycloneOptions;
   readonly platform?: 'express' | 'fastify';
+  /** Whether Nest parses bodies. @default true */
+  readonly bodyParser?: boolean;
   /** Before the application is initialized: prefix, versioning, pipes. */
   readonly configure?: (app: INestApplication) => void;
 }
@@ -183,7 +185,8 @@ export class AdminFixture {
   }
 
   async start(options: StartOptions = {}): Promise<AdminApplication> {
-    const { admin = GUARDED, cyclone = {}, platform = 'express', imports, providers = [], configure } = options;
+    const { admin = GUARDED, cyclone = {}, platform = 'express', bodyParser = true } = options;
+    const { imports, providers = [], configure } = options;
     const root = {
       module: RootModule,
       imports: imports ?? [
@@ -193,7 +196,7 @@ export class AdminFixture {
       ],
       providers: [Steps, Order, ...providers],
     };
-    const settings = { logger: this.logs, abortOnError: false } as const;
+    const settings = { logger: this.logs, abortOnError: false, bodyParser } as const;
     const app =
       platform === 'fastify'
         ? await NestFactory.create(root, new FastifyAdapter({ routerOptions: { maxParamLength: 600 } }), settings)

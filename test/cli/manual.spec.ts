@@ -82,14 +82,17 @@ describe('the dead-letter queue', () => {
     const [table, groups, dry] = await Promise.all([
       call('cyclone dlq list --reason permanent'),
       call('cyclone dlq groups'),
-      call('cyclone dlq retry --kind send_email --since 24h --attempts 3 --dry-run'),
+      call('cyclone dlq retry --kind send_email --since 24h --attempts 3'),
     ]);
     expect(table.stdout).toMatch(/^42 +a +send_email +permanent +1\/1 .* failed +no such address$/m);
     expect(groups.stdout).toMatch(/^send_email +permanent +1 +1 .*42 a +no such address$/m);
-    expect(dry).toMatchObject({ code: 0, stderr: 'Would requeue 2 run(s).\n' });
+    expect(dry).toMatchObject({
+      code: 0,
+      stderr: 'Would requeue 2 run(s).\nNothing was changed: say --yes to do it.\n',
+    });
     expect((await db.run(permanent)).state).toBe('failed');
 
-    const requeued = await call('cyclone dlq retry --kind send_email --since 24h --attempts 3');
+    const requeued = await call('cyclone dlq retry --kind send_email --since 24h --attempts 3 --yes');
     expect(requeued).toMatchObject({ code: 0, stderr: 'Requeued 2 run(s).\n' });
     expect(requeued.stdout).toMatch(/^42 +reopened$/m);
     expect(await db.step(permanent, 'a')).toMatchObject({ state: 'available', max_attempts: 4 });
@@ -112,16 +115,19 @@ describe('stranded runs', () => {
 
   it('are found by a dry run, and mended one by one', async () => {
     const run = await strand();
-    const dry = await call('cyclone repair stranded-runs --dry-run');
-    expect(dry).toMatchObject({ code: 0, stderr: 'Found 1 run(s) to repair.\n' });
+    const dry = await call('cyclone repair stranded-runs');
+    expect(dry).toMatchObject({
+      code: 0,
+      stderr: 'Found 1 run(s) to repair.\nNothing was changed: say --yes --all to do it.\n',
+    });
     expect(dry.stdout).toMatch(/^42 +flow +yes +found +.*pending although everything before it has completed: b/m);
     expect(await db.states(run)).toBe('running: a=completed b=pending');
 
-    const mended = await call('cyclone repair stranded-runs');
+    const mended = await call('cyclone repair stranded-runs --yes --all');
     expect(mended.code).toBe(0);
     expect(mended.stderr).toMatch(/^WARN Repaired run 42 \(flow\): .*\nRepaired 1 run\(s\)\.\n$/s);
     expect(await db.states(run)).toBe('running: a=completed b=available');
-    expect(await call('cyclone repair stranded-runs --batch 500')).toMatchObject({
+    expect(await call('cyclone repair stranded-runs --batch 500 --yes --all')).toMatchObject({
       code: 0,
       stdout: '',
       stderr: 'Repaired 0 run(s).\n',

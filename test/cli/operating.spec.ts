@@ -167,7 +167,7 @@ describe('long work', () => {
   it('ends between two runs when it is interrupted, and says what it has done', async () => {
     await failed(400);
     let stopped = false;
-    const { code, stdout, stderr } = await call(['dlq', 'retry', '--format', 'ids'], {
+    const { code, stdout, stderr } = await call(['dlq', 'retry', '--all', '--yes', '--format', 'ids'], {
       onOutput: (child) => {
         if (!stopped) child.kill('SIGINT');
         stopped = true;
@@ -184,8 +184,19 @@ describe('long work', () => {
   it('purges what is old enough, or only counts it', async () => {
     const runs = await failed(3);
     await db.query(`update cyclone_runs set finished_at = now() - interval '40 d' where id <> $1`, [runs[0]]);
-    expect(await json(['purge', '--older-than', '30d', '--dry-run'])).toEqual({ runs: 2, steps: 2, blocked: [] });
-    const purged = await call(['purge', '--older-than', '30d', '--limit', '1', '--actor', 'ann', '--reason', 'space']);
+    expect(await json(['purge', '--older-than', '30d'])).toEqual({ runs: 2, steps: 2, blocked: [] });
+    const purged = await call([
+      'purge',
+      '--older-than',
+      '30d',
+      '--yes',
+      '--limit',
+      '1',
+      '--actor',
+      'ann',
+      '--reason',
+      'space',
+    ]);
     expect(purged).toMatchObject({ code: 0, stdout: 'runs     1\nsteps    1\nblocked  0\n', stderr: '' });
     expect(await db.query('select actor, action, reason, affected::int from cyclone_audit')).toEqual([
       { actor: 'ann', action: 'purge', reason: 'space', affected: 1 },

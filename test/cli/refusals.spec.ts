@@ -19,7 +19,7 @@ const snapshot = () =>
   );
 
 describe('what makes no sense', () => {
-  it('is refused with the exit code that fits and a sentence on stderr, and changes nothing (S62, S81)', async () => {
+  it('is refused with the exit code that fits and a sentence on stderr, and changes nothing (S62, S81, F3)', async () => {
     const completed = await db.submit({ a: [] });
     await db.flush([await db.claimOne()]);
     const failed = await db.submit({ a: [] });
@@ -54,6 +54,11 @@ describe('what makes no sense', () => {
       [['purge', '--older-than', 'tomorrow'], 2, /olderThan must be a duration/],
       [['purge', '--older-than', '0s', '--limit', '0'], 2, /limit must be a whole number from 1/],
       [['dlq', 'retry', '--limit', '1000000000'], 2, /limit must be a whole number from 1 to 1000000/],
+      [['dlq', 'retry', '--yes'], 2, /all must be true for a change of everything.*--all/],
+      [['dlq', 'retry', '--reason', '', '--yes'], 2, /all must be true/],
+      [['purge', '--yes'], 2, /all must be true.*name olderThan or defaultAge/],
+      [['repair', 'stranded-runs', '--yes'], 2, /all must be true/],
+      [['purge', '--yes', '--dry-run'], 2, /cannot be used with/],
       [['dlq', 'list', '--limit', '0'], 2, /--limit must be from 1/],
       [['dlq', 'list', '--reason', SQL], 2, /reason must be one of/],
       [['dlq', 'list', '--kind', SQL], 0, /No dead letters/],

@@ -160,7 +160,13 @@ describe('dead letters (R24)', () => {
     const progress: unknown[] = [];
     const reopened = await t.operator.retryExhausted(
       { kind: 'echo' },
-      { additionalAttempts: 3, actor: 'ann', reason: 'fixed', onProgress: (now) => progress.push(now) },
+      {
+        dryRun: false,
+        additionalAttempts: 3,
+        actor: 'ann',
+        reason: 'fixed',
+        onProgress: (now) => progress.push(now),
+      },
     );
     expect(reopened).toBe(2);
     expect(await Promise.all(runs.map(stateOf))).toEqual(['failed', 'running', 'running', 'running']);
@@ -184,8 +190,8 @@ describe('dead letters (R24)', () => {
     expect(await t.operator.retryExhausted({ limit: 3 }, { dryRun: true })).toBe(3);
     const controller = new AbortController();
     const reopened = await t.operator.retryExhausted(
-      {},
-      { signal: controller.signal, onProgress: ({ reopened: n }) => n === 2 && controller.abort() },
+      { all: true },
+      { dryRun: false, signal: controller.signal, onProgress: ({ reopened: n }) => n === 2 && controller.abort() },
     );
     expect(reopened).toBe(2);
     expect(await t.operator.countRuns({ states: ['failed'] })).toEqual({ count: 2, capped: false });
@@ -203,9 +209,50 @@ describe('dead letters (R24)', () => {
     ['fingerprint', { fingerprint: 'x'.repeat(2000) }],
   ])('refuse a wrong %s: %j', async (option, query) => {
     await expect(t.operator.listExhausted(query as never)).rejects.toMatchObject(refused(option));
-    await expect(t.operator.retryExhausted(query as never)).rejects.toMatchObject(refused(option));
+    await expect(t.operator.retryExhausted(query as never, { dryRun: true })).rejects.toMatchObject(refused(option));
     expect(t.calls).toEqual([]);
   });
+});
+
+describe('a change of many runs (F3)', () => {
+  it.each([
+    ['retryExhausted', [{ kind: 'echo' }, {}]],
+    ['retryExhausted', [{ kind: 'echo' }, { dryRun: undefined }]],
+    ['retryExhausted', []],
+    ['purgeTerminalRuns', [{ olderThan: 0 }]],
+    ['purgeTerminalRuns', []],
+    ['repairStrandedRuns', [{}]],
+    ['repairStrandedRuns', []],
+  ])('is a dry run unless dryRun is false: %s(%j)', async (method, given) => {
+    const runs = await failed(2);
+    await t.operator[method as 'purgeTerminalRuns'](...(given as never as [never]));
+    expect(await Promise.all(runs.map(stateOf))).toEqual(['failed', 'failed']);
+    expect(await audit()).toEqual([]);
+  });
+
+  it.each([
+    ['retryExhausted', [{}, { dryRun: false }], 'all'],
+    ['retryExhausted', [undefined, { dryRun: false }], 'all'],
+    ['retryExhausted', [{ limit: 1 }, { dryRun: false }], 'all'],
+    ['retryExhausted', [{ reason: '' }, { dryRun: false }], 'all'],
+    ['retryExhausted', [{ all: 'true' }, { dryRun: false }], 'all'],
+    ['retryExhausted', [{ kind: 'echo' }, { dryRun: 'false' }], 'dryRun'],
+    ['retryExhausted', [{ kind: 'echo' }, { dryRun: 0 }], 'dryRun'],
+    ['retryExhausted', [{ kinds: 'mail' }, { dryRun: false }], 'query.kinds'],
+    ['retryExhausted', [{ kind: 'echo' }, { dry_run: true }], 'dry_run'],
+    ['purgeTerminalRuns', [{ dryRun: false }], 'all'],
+    ['purgeTerminalRuns', [{ dryRun: false, limit: 5 }], 'all'],
+    ['purgeTerminalRuns', [{ dryRun: false, older_than: '1d' }], 'older_than'],
+    ['repairStrandedRuns', [{ dryRun: false }], 'all'],
+  ])(
+    'without a filter has to say that it means all, and no option is passed over: %s(%j)',
+    async (method, given, option) => {
+      const [id = ''] = await failed(1);
+      const call = t.operator[method as 'purgeTerminalRuns'](...(given as never as [never]));
+      await expect(call).rejects.toMatchObject(refused(option));
+      expect(await stateOf(id)).toBe('failed');
+    },
+  );
 });
 
 describe('purgeTerminalRuns (R35)', () => {
@@ -215,14 +262,16 @@ describe('purgeTerminalRuns (R35)', () => {
     await t.sql(`update cyclone_runs set finished_at = finished_at - interval '2 h' where id = any($1)`, [
       runs.slice(0, 3),
     ]);
-    expect(await t.operator.purgeTerminalRuns()).toBe(0); // no step says how long to keep it
+    expect(await t.operator.purgeTerminalRuns({ all: true, dryRun: false })).toBe(0); // no step says how long to keep it
     expect(await t.operator.purgeTerminalRuns({ olderThan: '1h', dryRun: true })).toBe(3);
     const progress: unknown[] = [];
     const onProgress = (now: unknown) => progress.push(now);
-    expect(await t.operator.purgeTerminalRuns({ olderThan: '1h', limit: 2, actor: 'ann', onProgress })).toBe(2);
+    expect(
+      await t.operator.purgeTerminalRuns({ olderThan: '1h', limit: 2, dryRun: false, actor: 'ann', onProgress }),
+    ).toBe(2);
     expect(progress).toEqual([{ runs: 2, steps: 2, blocked: [] }]);
-    expect(await t.operator.purgeTerminalRuns({ defaultAge: '1h' })).toBe(1);
-    expect(await t.operator.purgeTerminalRuns({ olderThan: 0 })).toBe(2);
+    expect(await t.operator.purgeTerminalRuns({ defaultAge: '1h', dryRun: false })).toBe(1);
+    expect(await t.operator.purgeTerminalRuns({ olderThan: 0, dryRun: false })).toBe(2);
     expect(await stateOf(open.id)).toBe('running');
     expect(await audit()).toMatchObject([{ actor: 'ann', action: 'purge', affected: 2, run_id: null }]);
   });
@@ -231,7 +280,7 @@ describe('purgeTerminalRuns (R35)', () => {
     const [id = ''] = await failed(1);
     await t.sql('create table receipts (run_id bigint references cyclone_runs (id))');
     await t.sql('insert into receipts values ($1)', [id]);
-    expect(await t.operator.purgeTerminalRuns({ olderThan: 0 })).toBe(0);
+    expect(await t.operator.purgeTerminalRuns({ olderThan: 0, dryRun: false })).toBe(0);
     expect(t.warnings).toEqual([expect.stringContaining(id)]);
     await t.sql('drop table receipts');
   });
@@ -271,21 +320,21 @@ describe('repairStrandedRuns (R24)', () => {
     expect(found).toEqual(runs);
     t.reset();
     const stop = t.listen();
-    expect(await t.operator.repairStrandedRuns({ batch: 2, actor: 'ann' })).toBe(3);
+    expect(await t.operator.repairStrandedRuns({ batch: 2, actor: 'ann', all: true, dryRun: false })).toBe(3);
     stop();
     expect(t.warnings).toEqual(runs.map((id) => expect.stringContaining(`Repaired run ${id} (pay): `)));
     expect(t.events.filter(({ type }) => type === 'promoted')).toHaveLength(6);
     expect(new Set(t.woken)).toEqual(new Set(['default', 'mail']));
     expect(await audit()).toMatchObject(runs.map((id) => ({ actor: 'ann', action: 'repair', run_id: id })));
     const more = await stranded();
-    await t.operator.repairStrandedRuns({ reason: 'after the restore (F20)' });
+    await t.operator.repairStrandedRuns({ all: true, dryRun: false, reason: 'after the restore (F20)' });
     expect((await audit()).at(-1)).toMatchObject({
       actor: 'role postgres',
       run_id: more,
       reason: 'after the restore (F20)',
     });
     await t.client.run(more).cancel();
-    expect(await t.operator.repairStrandedRuns()).toBe(0);
+    expect(await t.operator.repairStrandedRuns({ all: true, dryRun: false })).toBe(0);
     await t.work(({ node }) => node);
     expect(await Promise.all(runs.map(stateOf))).toEqual(['completed', 'completed', 'completed']);
   });
@@ -295,7 +344,13 @@ describe('repairStrandedRuns (R24)', () => {
     const outcomes: string[] = [];
     await t.dataSource.transaction(async (tx) => {
       await tx.query('select 1 from cyclone_runs where id = $1 for update', [locked]);
-      expect(await t.operator.repairStrandedRuns({ onRun: ({ outcome }) => outcomes.push(outcome) })).toBe(1);
+      expect(
+        await t.operator.repairStrandedRuns({
+          all: true,
+          dryRun: false,
+          onRun: ({ outcome }) => outcomes.push(outcome),
+        }),
+      ).toBe(1);
     });
     expect(outcomes).toEqual(['busy', 'repaired']);
     expect(await t.operator.explain(free, 'last')).toMatchObject({ state: 'available' });

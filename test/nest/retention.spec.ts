@@ -67,10 +67,10 @@ describe('the option retention (R35)', () => {
     const app = await apps.start({ cyclone: { retention: { defaultAge: '90d' } }, providers: [Work] });
     await (await app.get(WorkflowClient).enqueue(work.lasting, 'a')).result();
     const operator = app.get(OperatorClient);
-    expect(await operator.purgeTerminalRuns()).toBe(0);
+    expect(await operator.purgeTerminalRuns({ all: true, dryRun: false })).toBe(0);
     await apps.sql(`update cyclone_runs set finished_at = finished_at - interval '91 days'`);
     expect(await operator.purgeTerminalRuns({ defaultAge: '92d', dryRun: true })).toBe(0);
-    expect(await operator.purgeTerminalRuns()).toBe(1);
+    expect(await operator.purgeTerminalRuns({ all: true, dryRun: false })).toBe(1);
   });
 
   it('deletes nothing in a process without a worker, and nothing when it is not set', async () => {

@@ -1,4 +1,4 @@
-import { InvalidArgumentError, Option } from 'commander';
+import { InvalidArgumentError, Option, type Command } from 'commander';
 import { parsePositiveDuration, type Duration } from '#cyclone/model/duration.js';
 
 /** A whole number; the library says which ones make sense. */
@@ -31,6 +31,22 @@ export function since(ago: Duration | undefined): { createdFrom?: Date } {
 
 /** Options that several commands have. */
 export const dryRun = (): Option => new Option('--dry-run', 'only show what would be done');
+
+/** Adds the options of commands that change many runs: they only look unless --yes is said. */
+export function addBulk(command: Command, all: string): Command {
+  return command
+    .addOption(new Option('--yes', 'do it; without this it only says what it would do').conflicts('dryRun'))
+    .option('--dry-run', 'only say what it would do, as without --yes')
+    .option('--all', all);
+}
+
+export interface BulkFlags {
+  readonly yes?: boolean;
+  readonly all?: boolean;
+}
+
+/** What a command says at the end of a dry run. */
+export const NOTHING_CHANGED = 'Nothing was changed: say --yes to do it.';
 export const reason = (): Option => new Option('--reason <text>', 'why; kept with the change and in the audit');
 export const attempts = (): Option =>
   new Option('--attempts <n>', 'attempts to grant on top of those that are left').argParser(whole);

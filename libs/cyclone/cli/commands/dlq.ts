@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import type { DeadLetterFilter } from '#cyclone/client/operator-client.js';
+import type { DeadLetterFilter, RetryExhaustedQuery } from '#cyclone/client/operator-client.js';
 import type { Duration } from '#cyclone/model/duration.js';
 import { ERROR_KINDS, type ErrorKind } from '#cyclone/model/states.js';
 import type { DeadLetterGroup, ExhaustedStep } from '#cyclone/store/dead-letter-store.js';
@@ -10,7 +10,7 @@ import { actorOf } from '../operator.js';
 import { writePages } from '../output/pages.js';
 import { Progress } from '../output/progress.js';
 import { RowWriter, time, type Listing } from '../output/rows.js';
-import { attempts, dryRun, duration, whole } from '../values.js';
+import { addBulk, attempts, duration, NOTHING_CHANGED, whole, type BulkFlags } from '../values.js';
 
 interface FilterOptions {
   readonly kind?: string;
@@ -19,10 +19,9 @@ interface FilterOptions {
   readonly since?: Duration;
   readonly limit?: number;
 }
-interface RequeueOptions extends FilterOptions {
+interface RequeueOptions extends FilterOptions, BulkFlags {
   readonly attempts?: number;
   readonly comment?: string;
-  readonly dryRun?: boolean;
 }
 
 const PAGE = 500;
@@ -62,18 +61,19 @@ export function addDeadLetters(program: Command, shell: Shell): void {
         if (writer.written === 0) shell.say('No dead letters.');
       }),
     );
-  filters(dlq.command('retry'))
-    .description('reopen the failed runs behind matching dead letters, each with all its discarded nodes')
+  addBulk(filters(dlq.command('retry')), 'confirms that a retry without any filter is meant')
+    .description('with --yes, reopen the failed runs behind matching dead letters, each with all its discarded nodes')
     .option('--limit <n>', 'steps to look at, the newest first (default: all)', whole)
     .addOption(attempts())
     .option('--comment <text>', 'why; kept with the change and in the audit')
-    .addOption(dryRun())
     .action(
       operate<RequeueOptions>(shell, async ({ operator, options }) => {
-        const query = { ...filterOf(options), limit: options.limit };
+        const dryRun = !options.yes;
+        // The library refuses a change without a filter that does not say --all.
+        const query = { ...filterOf(options), limit: options.limit, all: options.all } as RetryExhaustedQuery<boolean>;
         const writer = new RowWriter<Requeued>(options.format, REQUEUED);
         await interruptible(shell, async (signal) => {
-          const asked = { additionalAttempts: options.attempts, dryRun: options.dryRun, signal };
+          const asked = { additionalAttempts: options.attempts, dryRun, signal };
           const watched = new Progress('runs', undefined).visible;
           const total = watched ? await operator.retryExhausted(query, { ...asked, dryRun: true }) : undefined;
           const progress = new Progress('runs', total);
@@ -93,8 +93,9 @@ export function addDeadLetters(program: Command, shell: Shell): void {
           } finally {
             progress.end();
             writer.end();
-            const verb = options.dryRun ? 'Would requeue' : 'Requeued';
+            const verb = dryRun ? 'Would requeue' : 'Requeued';
             shell.say(`${verb} ${reopened} run(s)${skipped > 0 ? `, skipped ${skipped} that cannot be retried` : ''}.`);
+            if (dryRun) shell.say(NOTHING_CHANGED);
           }
         });
       }),
@@ -106,7 +107,7 @@ interface Requeued {
   readonly outcome: string;
 }
 
-const done = ({ dryRun: dry }: RequeueOptions): string => (dry ? 'would be reopened' : 'reopened');
+const done = ({ yes }: RequeueOptions): string => (yes ? 'reopened' : 'would be reopened');
 
 function filters(command: Command): Command {
   return command

@@ -1,43 +1,43 @@
 import type { Command } from 'commander';
-import type { PurgeProgress, RepairedRun } from '#cyclone/client/operator-client.js';
+import type { PurgeOptions, PurgeProgress, RepairedRun, RepairOptions } from '#cyclone/client/operator-client.js';
 import type { Duration } from '#cyclone/model/duration.js';
 import { operate, type Shell } from '../shell.js';
 import { interruptible } from '../interrupt.js';
 import { actorOf } from '../operator.js';
 import { Progress } from '../output/progress.js';
 import { RowWriter, writeFields, type Listing } from '../output/rows.js';
-import { dryRun, duration, reason, whole } from '../values.js';
+import { addBulk, duration, NOTHING_CHANGED, reason, whole, type BulkFlags } from '../values.js';
 
-interface RepairOptions {
+interface RepairFlags extends BulkFlags {
   readonly batch: number;
-  readonly dryRun?: boolean;
   readonly reason?: string;
 }
-interface PurgeOptions {
+interface PurgeFlags extends BulkFlags {
   readonly olderThan?: Duration;
   readonly defaultAge?: Duration;
   readonly limit?: number;
-  readonly dryRun?: boolean;
   readonly reason?: string;
 }
 
 /** `cyclone repair stranded-runs` and `cyclone purge`. */
 export function addMaintenance(program: Command, shell: Shell): void {
   const repair = program.command('repair').description('mend what an engine with a bug, or a manual change, has left');
-  repair
-    .command('stranded-runs')
-    .description('mend running runs that cannot go on by themselves; safe on a live database')
+  addBulk(repair.command('stranded-runs'), 'confirms that all of them are meant: a repair has no filter')
+    .description(
+      'find running runs that cannot go on by themselves, and with --yes --all mend them; safe on a live database',
+    )
     .option('--batch <n>', 'runs to look for at a time', whole, 100)
     .addOption(reason())
-    .addOption(dryRun())
     .action(
-      operate<RepairOptions>(shell, async ({ operator, options }) => {
+      operate<RepairFlags>(shell, async ({ operator, options }) => {
+        const dryRun = !options.yes;
         const writer = new RowWriter<RepairedRun>(options.format, REPAIRED);
         const progress = new Progress('runs', undefined);
         await interruptible(shell, async (signal) => {
           const runs = await operator.repairStrandedRuns({
             batch: options.batch,
-            dryRun: options.dryRun,
+            dryRun,
+            all: options.all,
             actor: actorOf(options),
             reason: options.reason,
             signal,
@@ -46,23 +46,24 @@ export function addMaintenance(program: Command, shell: Shell): void {
               writer.write([run]);
               progress.update(writer.written);
             },
-          });
+          } as RepairOptions); // the library refuses a change that does not say --all
           progress.end();
           writer.end();
-          shell.say(options.dryRun ? `Found ${runs} run(s) to repair.` : `Repaired ${runs} run(s).`);
+          shell.say(dryRun ? `Found ${runs} run(s) to repair.` : `Repaired ${runs} run(s).`);
+          if (dryRun && runs > 0) shell.say('Nothing was changed: say --yes --all to do it.');
         });
       }),
     );
-  program
-    .command('purge')
-    .description('delete runs that are over: older than --older-than, or than the retention of their steps')
+  addBulk(program.command('purge'), 'without an age: confirms that whatever the retention of its steps allows is meant')
+    .description(
+      'count runs that are over, older than --older-than or than the retention of their steps, and with --yes delete them',
+    )
     .option('--older-than <duration>', 'finished longer ago, such as 30d (default: what their steps say)', duration)
     .option('--default-age <duration>', 'the retention of steps that have none of their own', duration)
     .option('--limit <n>', 'runs to delete at most (default: all)', whole)
     .addOption(reason())
-    .addOption(dryRun())
     .action(
-      operate<PurgeOptions>(shell, async ({ operator, options }) => {
+      operate<PurgeFlags>(shell, async ({ operator, options }) => {
         const progress = new Progress('runs', options.limit);
         let last: PurgeProgress = { runs: 0, steps: 0, blocked: [] };
         await interruptible(shell, async (signal) => {
@@ -70,7 +71,8 @@ export function addMaintenance(program: Command, shell: Shell): void {
             olderThan: options.olderThan,
             defaultAge: options.defaultAge,
             limit: options.limit,
-            dryRun: options.dryRun,
+            dryRun: !options.yes,
+            all: options.all,
             actor: actorOf(options),
             reason: options.reason,
             signal,
@@ -78,12 +80,12 @@ export function addMaintenance(program: Command, shell: Shell): void {
               last = now;
               progress.update(now.runs);
             },
-          });
+          } as PurgeOptions); // the library refuses a change without an age that does not say --all
         });
         progress.end();
         const { runs, steps, blocked } = last;
         writeFields(options.format, { runs, steps, blocked: blocked.length }, { json: last });
-        if (options.dryRun) shell.say('Nothing was deleted.');
+        if (!options.yes) shell.say(NOTHING_CHANGED);
       }),
     );
 }

@@ -20,6 +20,7 @@ import { API_PATH } from './open-api.js';
 import { ProblemFilter } from './problem.filter.js';
 import type { AnyRoute } from './route.js';
 import { ROUTES } from './routes/index.js';
+import { parsedBody } from './parsed-body.js';
 import { valid } from './valid.js';
 
 /** The controller of one CycloneAdminModule: one method for each line of the table of routes. */
@@ -57,7 +58,7 @@ function addRoute(prototype: { readonly service: AdminService }, route: AnyRoute
 
 async function answer(service: AdminService, route: AnyRoute, request: AdminRequest): Promise<object> {
   const query = await valid<object>(request.query, route.query, 'query');
-  const body = route.method === 'GET' ? {} : await valid<object>(request.body, route.body, 'body');
+  const body = route.method === 'GET' ? {} : await valid<object>(parsedBody(request), route.body, 'body');
   const { id = '', node = '' } = request.params;
   const { reader, operator } = service;
   const caller = callerOf(request);

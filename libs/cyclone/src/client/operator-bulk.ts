@@ -1,6 +1,8 @@
 import type { Duration } from '../model/duration.js';
 import { ChildNotRetryableError, NotRetryableError, RunNotFoundError } from '../model/errors/run-errors.js';
+import { checkKeys } from '../model/known-keys.js';
 import { listed } from '../model/listed.js';
+import type { ErrorKind } from '../model/states.js';
 import { sleep } from '../model/timer.js';
 import type { ExhaustedPosition } from '../store/dead-letter-store.js';
 import type { Engine } from '../store/engine.js';
@@ -11,8 +13,10 @@ import type { RunChanges } from './operator-changes.js';
 import {
   checkAge,
   checkAttempts,
+  checkBulk,
   checkDeadLetters,
   checkWhole,
+  DEAD_LETTER_FILTERS,
   noteOf,
   type BulkOptions,
   type DeadLetterFilter,
@@ -30,13 +34,26 @@ const MAX_LIMIT = 1_000_000;
 /** How often a run that somebody else has locked is asked for again, and the pause between. */
 const BUSY_TRIES = 5;
 const BUSY_PAUSE_MS = 200;
+const BULK_KEYS = ['dryRun', 'all', 'signal', 'actor', 'reason'] as const;
 
-export interface RetryExhaustedQuery extends DeadLetterFilter {
+interface RetryExhaustedSelection extends DeadLetterFilter {
   /** Steps to look at, the newest first, 1 to 1,000,000. @default all */
   readonly limit?: number;
+  /** Confirms that a change without any filter is meant: it refuses without. @default false */
+  readonly all?: boolean;
 }
 
-export interface RetryExhaustedOptions extends RetryOptions, BulkOptions {
+/** Which dead letters to retry. Unless it is a dry run, by a filter or with `all: true`. */
+export type RetryExhaustedQuery<DryRun extends boolean = boolean> = RetryExhaustedSelection &
+  (DryRun extends true
+    ? unknown
+    : | { readonly all: true }
+      | Required<Pick<DeadLetterFilter, 'kind'>>
+      | { readonly reason: ErrorKind }
+      | Required<Pick<DeadLetterFilter, 'fingerprint'>>
+      | Required<Pick<DeadLetterFilter, 'since'>>);
+
+export interface RetryExhaustedOptions extends RetryOptions, Omit<BulkOptions, 'all'> {
   /** Told after each run: how many were reopened, how many could not be. */
   readonly onProgress?: (progress: {
     readonly reopened: number;
@@ -45,7 +62,7 @@ export interface RetryExhaustedOptions extends RetryOptions, BulkOptions {
   }) => void;
 }
 
-export interface PurgeOptions extends BulkOptions {
+export interface PurgeSettings extends BulkOptions {
   /** Age since the end of a run. @default the retention of its steps (R35); a run of a step without one stays */
   readonly olderThan?: Duration;
   /** The retention of steps that have none of their own, when `olderThan` is left out. @default the module's `retention.defaultAge` */
@@ -56,6 +73,15 @@ export interface PurgeOptions extends BulkOptions {
   readonly onProgress?: (progress: PurgeProgress) => void;
 }
 
+/** A purge that is no dry run names an age, or says `all: true` for whatever the retention of its steps allows. */
+export type PurgeOptions = PurgeSettings &
+  (
+    | { readonly dryRun: true }
+    | { readonly olderThan: Duration }
+    | { readonly defaultAge: Duration }
+    | { readonly all: true }
+  );
+
 export interface PurgeProgress {
   readonly runs: number;
   readonly steps: number;
@@ -63,12 +89,15 @@ export interface PurgeProgress {
   readonly blocked: readonly string[];
 }
 
-export interface RepairOptions extends BulkOptions {
+export interface RepairSettings extends BulkOptions {
   /** Runs to look for at a time, 1 to 10,000. @default 100 */
   readonly batch?: number;
   /** Told of each run that needed a repair. */
   readonly onRun?: (run: RepairedRun) => void;
 }
+
+/** A repair has no filter: unless it is a dry run, it says `all: true`. */
+export type RepairOptions = RepairSettings & ({ readonly dryRun: true } | { readonly all: true });
 
 /** A run that could not go on by itself, or whose counters were wrong. */
 export interface RepairedRun extends StrandedRun {
@@ -84,11 +113,15 @@ export class BulkOperations {
     private readonly logger: ClientLogger,
   ) {}
 
-  async retryExhausted(query: RetryExhaustedQuery, options: RetryExhaustedOptions): Promise<number> {
+  async retryExhausted(query: RetryExhaustedSelection, options: RetryExhaustedOptions): Promise<number> {
+    checkKeys(query, [...DEAD_LETTER_FILTERS, 'limit', 'all'], 'query');
+    checkKeys(options, ['dryRun', 'signal', 'actor', 'reason', 'additionalAttempts', 'onProgress'], '');
     const filter = checkDeadLetters(query);
+    const named = Object.keys(filter).length > 0;
+    const dryRun = checkBulk({ ...options, all: query.all }, named, DEAD_LETTER_FILTERS.join(', '));
     const additional = checkAttempts(options);
     noteOf(options); // a wrong option changes nothing, not even when no run matches
-    const { dryRun = false, onProgress } = options;
+    const { onProgress } = options;
     const stopped = (): boolean => options.signal?.aborted ?? false;
     const seen = new Set<string>();
     let left = query.limit === undefined ? Infinity : checkWhole('limit', query.limit, 1, MAX_LIMIT);
@@ -113,12 +146,15 @@ export class BulkOperations {
     return reopened;
   }
 
-  async purge(options: PurgeOptions): Promise<number> {
+  async purge(options: PurgeSettings): Promise<number> {
+    checkKeys(options, [...BULK_KEYS, 'olderThan', 'defaultAge', 'limit', 'onProgress'], '');
+    const named = options.olderThan !== undefined || options.defaultAge !== undefined;
+    const dryRun = checkBulk(options, named, 'olderThan or defaultAge');
     const olderThanMs = checkAge('olderThan', options.olderThan);
     const defaultAgeMs = checkAge('defaultAge', options.defaultAge ?? this.engine.settings.defaultAge);
     const limit = options.limit === undefined ? Infinity : checkWhole('limit', options.limit, 1, MAX_LIMIT);
     const note = noteOf(options);
-    const { dryRun = false, onProgress } = options;
+    const { onProgress } = options;
     const stopped = (): boolean => options.signal?.aborted ?? false;
     const blocked: string[] = [];
     let runs = 0;
@@ -152,10 +188,12 @@ export class BulkOperations {
     return runs;
   }
 
-  async repair(options: RepairOptions): Promise<number> {
+  async repair(options: RepairSettings): Promise<number> {
+    checkKeys(options, [...BULK_KEYS, 'batch', 'onRun'], '');
+    const dryRun = checkBulk(options, false, '');
     const batch = checkWhole('batch', options.batch ?? 100, 1, 10_000);
     const note = noteOf(options);
-    const { dryRun = false, onRun } = options;
+    const { onRun } = options;
     const stopped = (): boolean => options.signal?.aborted ?? false;
     let repaired = 0;
     let after = '0';
@@ -180,7 +218,7 @@ export class BulkOperations {
   private async reopen(
     runId: string,
     additional: number,
-    filter: RetryExhaustedQuery,
+    filter: RetryExhaustedSelection,
     { actor, reason }: RetryOptions,
   ): Promise<boolean> {
     try {

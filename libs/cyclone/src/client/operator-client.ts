@@ -155,28 +155,37 @@ export class OperatorClient {
   /**
    * Reopens the failed runs behind matching dead letters, each with all its discarded nodes and in a transaction of its own; a dead
    * letter of a child run reopens the root run (R31). Skips what cannot be retried. Gives the number of runs that were reopened.
+   *
+   * It only counts unless `dryRun` is false, and without any filter it wants `all: true` in the query.
    * @throws InvalidOptionError
    */
-  async retryExhausted(query: RetryExhaustedQuery = {}, options: RetryExhaustedOptions = {}): Promise<number> {
-    return this.bulk.retryExhausted(query, options);
+  async retryExhausted<DryRun extends boolean>(
+    query: RetryExhaustedQuery<DryRun>,
+    options: RetryExhaustedOptions & { readonly dryRun: DryRun },
+  ): Promise<number> {
+    return this.bulk.retryExhausted(query ?? {}, options ?? {});
   }
 
   /**
    * Deletes runs that are over, in batches that no claim waits for; never a paused run, never a child whose parent may need it (R35).
    * Gives the number of runs. Those that a foreign key of the application holds are left, and logged.
+   *
+   * It only counts unless `dryRun` is false. Without an age it goes by the retention of the steps, and wants `all: true`.
    * @throws InvalidOptionError
    */
-  async purgeTerminalRuns(options: PurgeOptions = {}): Promise<number> {
-    return this.bulk.purge(options);
+  async purgeTerminalRuns(options: PurgeOptions): Promise<number> {
+    return this.bulk.purge(options ?? {});
   }
 
   /**
    * Mends running runs that cannot go on by themselves: recounts, promotes what should have been promoted, and ends a run that has
    * nothing left to do (R24). Each run is a transaction of its own and logged at WARN. Gives the number of runs.
+   *
+   * It only looks unless `dryRun` is false and `all` is true.
    * @throws InvalidOptionError
    */
-  async repairStrandedRuns(options: RepairOptions = {}): Promise<number> {
-    return this.bulk.repair(options);
+  async repairStrandedRuns(options: RepairOptions): Promise<number> {
+    return this.bulk.repair(options ?? {});
   }
 
   /** How everything stands (R34); exact for what is open, capped for what is over. */

@@ -34,10 +34,14 @@ export interface DeadLetterFilter {
   readonly since?: Duration;
 }
 
-/** What a bulk operation reports while it works. */
+export const DEAD_LETTER_FILTERS = ['kind', 'reason', 'fingerprint', 'since'] as const;
+
+/** What work on many runs has to be told. */
 export interface BulkOptions extends ActOptions {
-  /** Only counts what it would do. @default false */
-  readonly dryRun?: boolean;
+  /** Whether it only counts what it would do. Only an explicit `false` changes anything. */
+  readonly dryRun: boolean;
+  /** Confirms that a change without any filter is meant: it refuses without. @default false */
+  readonly all?: boolean;
   /** Stops between two transactions; what was done until then stays done. */
   readonly signal?: AbortSignal;
 }
@@ -57,6 +61,25 @@ export function noteOf({ actor, reason }: ActOptions): AuditNote {
 /** Whether anything is to go into cyclone_audit: without an actor and without a reason there is nothing to tell. */
 export function isWorthNoting({ actor, reason }: AuditNote): boolean {
   return actor !== null || reason !== null;
+}
+
+/**
+ * Whether a bulk operation is a dry run: unless `false` is said. An absent filter never means everything, so a change without one has to
+ * say so.
+ * @param named whether a filter is given
+ * @param filters the filters there are, for the message; '' when there are none
+ */
+export function checkBulk({ dryRun, all }: Partial<BulkOptions>, named: boolean, filters: string): boolean {
+  for (const [option, flag] of Object.entries({ dryRun, all })) {
+    if (flag !== undefined && typeof flag !== 'boolean') throw new InvalidOptionError(option, 'must be true or false.');
+  }
+  if (dryRun !== false) return true;
+  if (named || all === true) return false;
+  const remedy = filters === '' ? 'say' : `name ${filters}, or say`;
+  throw new InvalidOptionError(
+    'all',
+    `must be true for a change of everything: ${remedy} all: true (--all of the command). Nothing was changed.`,
+  );
 }
 
 export function checkAttempts({ additionalAttempts = 0 }: RetryOptions): number {

@@ -1,4 +1,4 @@
-import type { ActOptions, RepairedRun } from '../../client/operator-client.js';
+import type { ActOptions, RepairedRun, RepairOptions, RetryExhaustedQuery } from '../../client/operator-client.js';
 import { parsePositiveDuration } from '../../model/duration.js';
 import type { Permission } from '../permissions.js';
 import { runJson } from '../answers/run.js';
@@ -82,7 +82,8 @@ export const changeRoutes: AnyRoute[] = [
     method: 'POST',
     path: '/dlq/retry',
     permission: 'run:retry',
-    summary: 'Reopens the failed runs behind matching dead letters, each in a transaction of its own.',
+    summary:
+      'Reopens the failed runs behind matching dead letters, each in a transaction of its own, when dry_run is false.',
     body: RetryDeadLettersBody,
     answer: object({
       reopened: integer,
@@ -92,7 +93,7 @@ export const changeRoutes: AnyRoute[] = [
       stopped: STOPPED,
     }),
     async handle(call) {
-      const { dry_run, limit, additional_attempts } = call.body;
+      const { all, dry_run, limit, additional_attempts } = call.body;
       const run_ids: string[] = [];
       let skipped = 0;
       const onProgress = (progress: { reopened: number; skipped: number; runId: string }): void => {
@@ -101,7 +102,8 @@ export const changeRoutes: AnyRoute[] = [
       };
       const { result: reopened, stopped } = await call.service.inTime((signal) =>
         call.operator.retryExhausted(
-          { ...deadLetterFilter(call.body), limit },
+          // What a filter needs is checked there (InvalidOptionError), for every way in alike.
+          { ...deadLetterFilter(call.body), limit, all } as RetryExhaustedQuery<boolean>,
           { ...noteOf(call), additionalAttempts: additional_attempts, dryRun: dry_run, signal, onProgress },
         ),
       );
@@ -113,7 +115,8 @@ export const changeRoutes: AnyRoute[] = [
     method: 'POST',
     path: '/health/stranded/repair',
     permission: 'repair',
-    summary: 'Mends running runs that cannot go on by themselves, each in a transaction of its own.',
+    summary:
+      'Mends running runs that cannot go on by themselves, each in a transaction of its own, when dry_run is false.',
     body: RepairBody,
     answer: object({
       repaired: integer,
@@ -130,11 +133,18 @@ export const changeRoutes: AnyRoute[] = [
       stopped: STOPPED,
     }),
     async handle(call) {
-      const { batch, dry_run } = call.body;
+      const { all, batch, dry_run } = call.body;
       const runs: Record<string, unknown>[] = [];
       const onRun = (run: RepairedRun): void => void runs.push(snake(run));
       const { result: repaired, stopped } = await call.service.inTime((signal) =>
-        call.operator.repairStrandedRuns({ ...noteOf(call), batch, dryRun: dry_run, signal, onRun }),
+        call.operator.repairStrandedRuns({
+          ...noteOf(call),
+          all,
+          batch,
+          dryRun: dry_run,
+          signal,
+          onRun,
+        } as RepairOptions),
       );
       return { repaired, runs, dry_run, stopped };
     },

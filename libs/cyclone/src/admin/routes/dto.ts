@@ -148,16 +148,22 @@ export class RetryDeadLettersBody extends RetryBody {
   @Field(aWhole(1, 10_000), 'Dead letters to look at, the newest first.', { defaultsTo: 1_000 })
   limit = 1_000;
 
-  @Field(aFlag, 'Only counts the runs that it would reopen.', { defaultsTo: false })
-  dry_run = false;
+  @Field(aFlag, 'Only counts the runs that it would reopen. false reopens them.', { defaultsTo: true })
+  dry_run = true;
+
+  @Field(aFlag, 'Must be true for a change without kind, error_kind, fingerprint and since.', { defaultsTo: false })
+  all = false;
 }
 
 export class RepairBody extends ChangeBody {
   @Field(aWhole(1, 10_000), 'Runs to look for at a time.', { defaultsTo: 100 })
   batch = 100;
 
-  @Field(aFlag, 'Only says what it would mend.', { defaultsTo: false })
-  dry_run = false;
+  @Field(aFlag, 'Only says what it would mend. false mends it.', { defaultsTo: true })
+  dry_run = true;
+
+  @Field(aFlag, 'Must be true for a change: a repair has no filter.', { defaultsTo: false })
+  all = false;
 }
 
 export class PurgeBody extends ChangeBody {
