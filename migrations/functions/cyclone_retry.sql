@@ -79,7 +79,7 @@ begin
                         then cyclone_ready_state(s.node_type) else 'pending' end,
            open_deps = o.open_deps,
            attempt = s.attempt + case when o.was = 'discarded' then 1 else 0 end,
-           max_attempts = case when o.was = 'discarded' then greatest(s.max_attempts + coalesce(p_additional, 0), s.attempt + 1) else s.max_attempts end,
+           max_attempts = case when o.was = 'discarded' then greatest(least(s.max_attempts::bigint + coalesce(p_additional, 0), 2147483647)::int, s.attempt + 1) else s.max_attempts end,
            reclaims = 0, error = null, error_kind = null, error_fingerprint = null, panic_stack = null, contained = null, finished_at = null,
            available_at = case when o.open_deps = 0 then v_now end,
            scheduled_at = case when o.was = 'discarded' then least(s.scheduled_at, v_now) else s.scheduled_at end,

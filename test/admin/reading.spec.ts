@@ -319,6 +319,18 @@ describe('bad input', () => {
     expect((await app.get(`/runs/${completed}/steps/${encodeURIComponent('a\u0000b')}`)).status).toBe(404);
   });
 
+  it.each(['0000-01-01T00:00:00.000000Z', '2026-02-30T00:00:00Z', 'infinity', '\u0000'])(
+    'refuses a forged cursor that says %j (F28)',
+    async (at) => {
+      await app.order('forged', 'failed');
+      const { next_cursor } = (await app.get('/dlq/steps?limit=1')).body;
+      const [scope] = JSON.parse(Buffer.from(next_cursor, 'base64url').toString());
+      const forged = Buffer.from(JSON.stringify([scope, 0, at, '1', 'a'])).toString('base64url');
+      const { status, body } = await app.get(`/dlq/steps?limit=1&cursor=${forged}`);
+      expect({ status, code: body.code }).toEqual({ status: 400, code: 'CYCLONE_INVALID_OPTION' });
+    },
+  );
+
   it('refuses the cursor of another filter, direction or list, and takes it with another limit', async () => {
     const cursor = (await app.get('/runs?limit=1&state=completed&state=failed')).body.next_cursor as string;
     expect((await app.get(`/runs?limit=2&state=completed&state=failed&cursor=${cursor}`)).status).toBe(200);

@@ -1,3 +1,4 @@
+import { types } from 'node:util';
 import { InvalidOptionError } from '../model/errors/setup-errors.js';
 import { RUN_STATES, STEP_STATES, type RunState, type StepState } from '../model/states.js';
 import type { ExhaustedPosition, ExhaustedStep } from '../store/dead-letter-store.js';
@@ -116,7 +117,7 @@ export class OperatorPages {
     }
     const runs = page.runs.toReversed();
     // The next page begins with the row that this one lies before.
-    const next = runs.at(-1)?.id ?? `${BigInt(from.at[0] ?? 0) + (direction === 'desc' ? 1n : -1n)}`;
+    const next = runs.at(-1)?.id ?? beside(from.at[0] ?? '0', direction === 'desc' ? 1n : -1n);
     return { runs, next: at(next, false), previous: at(page.next, true) };
   }
 
@@ -135,7 +136,7 @@ export class OperatorPages {
     };
     const size = checkLimit(limit, 50);
     const cursors = new Cursors('steps', { runId, ...filter });
-    const after = cursor === undefined ? undefined : cursors.decode(cursor, 1).at[0];
+    const after = cursor === undefined ? undefined : checkText('cursor', cursors.decode(cursor, 1).at[0]);
     const request = { ...filter, payloads, limit: size + 1, ...(after === undefined ? {} : { after }) };
     const steps = await this.read(`reading of the steps of run ${runId}`, (session) =>
       this.engine.inspection.stepPage(session, runId, request),
@@ -236,16 +237,18 @@ function checkParent(parent: unknown): string {
   return parent;
 }
 
+/** Postgres has no year 0, and JavaScript writes years of more digits in another way. */
+const TIME = /^(?!0000)\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-](0\d|1[0-4]):[0-5]\d))?$/;
+
 /** A time that Postgres and JavaScript read in the same way. */
 function checkTime(option: string, value: unknown): string {
-  if (value instanceof Date && !Number.isNaN(value.getTime())) return value.toISOString();
-  const text = typeof value === 'string' ? value : '';
-  if (
-    !/^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-](0\d|1[0-4]):\d\d))?$/.test(text) ||
-    Number.isNaN(Date.parse(text)) ||
-    !isCalendarDay(text.slice(0, 10))
-  ) {
-    throw new InvalidOptionError(option, `must be a Date, or a time like 2026-01-31T12:00:00Z or 2026-01-31.`);
+  const date = types.isDate(value) && !Number.isNaN(value.getTime()) ? value.toISOString() : undefined;
+  const text = date ?? (typeof value === 'string' ? value : '');
+  if (!TIME.test(text) || Number.isNaN(Date.parse(text)) || !isCalendarDay(text.slice(0, 10))) {
+    throw new InvalidOptionError(
+      option,
+      `must be a Date, or a time like 2026-01-31T12:00:00Z or 2026-01-31, of the years 1 to 9999.`,
+    );
   }
   return text.includes('T') ? text : `${text}T00:00:00Z`;
 }
@@ -253,6 +256,12 @@ function checkTime(option: string, value: unknown): string {
 /** JavaScript takes the 30th of February for a day in March, Postgres refuses it. */
 function isCalendarDay(day: string): boolean {
   return new Date(`${day}T00:00:00Z`).toISOString().startsWith(day);
+}
+
+/** The id before or after another one, as far as there are ids. */
+function beside(id: string, step: bigint): string {
+  const next = BigInt(id) + step;
+  return String(next < 0n ? 0n : next > LARGEST_ID ? LARGEST_ID : next);
 }
 
 const isId = (text: string): boolean => /^\d{1,19}$/.test(text) && BigInt(text) <= LARGEST_ID;
