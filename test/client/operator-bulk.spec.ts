@@ -71,10 +71,10 @@ describe('a change of one run', () => {
     await t.operator.resume(id, { reason: 'warehouse is up' });
     await t.operator.cancel(id);
     await t.operator.retryAll((await failed(1))[0] ?? '', { reason: 'all of it' });
-    await t.operator.retryExhausted({}, { reason: 'nothing is left' });
+    await t.operator.retryExhausted({ all: true }, { dryRun: false, reason: 'nothing is left' });
     await (await t.client.submit(EchoFlow, 1)).cancel('by its handle');
-    await t.operator.purgeTerminalRuns({ olderThan: 0, reason: 'space' });
-    await t.operator.purgeTerminalRuns({ olderThan: 0 });
+    await t.operator.purgeTerminalRuns({ olderThan: 0, dryRun: false, reason: 'space' });
+    await t.operator.purgeTerminalRuns({ olderThan: 0, dryRun: false });
     expect((await audit()).map(({ actor, action, reason }) => `${actor}: ${action}, ${reason}`)).toEqual([
       'role postgres: retry, smtp is back',
       'role postgres: pause, warehouse is down',
