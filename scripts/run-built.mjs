@@ -7,6 +7,8 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 const [, , entry, ...rest] = process.argv;
 if (!entry) throw new Error('Usage: node scripts/run-built.mjs <entry> [arguments]');
 const scripts = dirname(fileURLToPath(import.meta.url));
+// The first build takes a while; on stderr, as what the entry writes may be read by a program.
+console.error('Compiling …');
 const { status } = spawnSync(process.execPath, [resolve(scripts, 'build.mjs')], { stdio: 'inherit' });
 if (status !== 0) process.exit(status ?? 1);
 const file = resolve(entry);

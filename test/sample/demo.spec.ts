@@ -60,13 +60,14 @@ describe('npm run demo', () => {
     const file = join(folder, 'orders.csv');
     await writeFile(
       file,
-      'order_id,product_id,unit_price,quantity,discount,note\n1,11,14,12,0.05,x\n1,12,9.8,x,0,x\n2,13,0.1,3,0,x\n',
+      'order_id,product_id,unit_price,quantity,discount,note\n1,11,14,12,0.05,x\n3,12,9.8,x,0,x\n2,13,0.1,3,0,x\n',
     );
     const database = await createDatabase();
     try {
       const child = demo(['--file', file, '--kills', '0'], { DATABASE_URL: database.url });
       expect(await child.ended).toBe(0);
-      expect(child.output).toContain('line 3 is left out: quantity must');
+      expect(child.output).toContain('line 3 cannot be used: quantity is "x": quantity must');
+      expect(child.output).toContain('1 order is left out for it');
       expect(lastLineOf(child)).toEqual({
         orders: 2,
         runsCompleted: 2,

@@ -78,6 +78,6 @@ describe('the guide to the sample application', () => {
 
   it('takes a file, and tells its bad line', () => {
     const answer = answers[blockWith('/orders/import')] ?? '';
-    expect(answer).toContain('"orders":1,"created":1,"existing":0,"badLines":1,"problems":[{"line":3,');
+    expect(answer).toContain('"orders":1,"created":1,"existing":0,"incomplete":1,"badLines":1,"problems":[{"line":3,');
   });
 });

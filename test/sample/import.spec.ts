@@ -49,13 +49,14 @@ async function everythingHasEnded(): Promise<string[]> {
 describe('POST /orders/import', () => {
   it('places the orders of the file, and says of each bad line where it is and why', async () => {
     const text = [
-      `note,${HEADER},more`,
-      'ignored,i-1,11,14.00,12,0.05,x',
-      '"two',
-      'lines",i-2,42,9.80,10,0,x',
-      'x,i-1,72,34.80,many,0,x',
-      'x,i-3,"11,14,1,0,x',
-      ',i-1,72,34.80,5,,',
+      `${HEADER},note,more`,
+      'i-1,11,14.00,12,0.05,x,ignored',
+      'i-2,42,9.80,10,0,"two',
+      'lines",x',
+      'i-4,72,34.80,many,0,x,',
+      'i-3,"11,14,1,0,x,',
+      'i-1,72,34.80,5,,,',
+      'i-4,11,14.00,1,0,,',
     ].join('\r\n');
     const { status, body } = await send(`\uFEFF${text}`, { 'content-type': 'text/csv; charset=utf-8' });
     expect(status).toBe(202);
@@ -63,12 +64,17 @@ describe('POST /orders/import', () => {
       orders: 2,
       created: 2,
       existing: 0,
+      incomplete: 2,
       badLines: 2,
       problems: [
-        { line: 5, reason: expect.stringContaining('quantity must') },
+        { line: 5, reason: expect.stringContaining('quantity is "many": quantity must') },
         { line: 6, reason: 'a quote is not closed' },
       ],
     });
+
+    // F8: an order of which a line was bad was not placed, so the corrected file places it with all of its lines.
+    const corrected = await send(text.replace('many', '2').replace('"11,', '11,'));
+    expect(corrected.body).toEqual({ orders: 4, created: 2, existing: 2, incomplete: 0, badLines: 0, problems: [] });
     await everythingHasEnded();
     const order = (await (await fetch(`${url}/orders/i-1`)).json()) as object;
     expect(order).toMatchObject({
@@ -76,6 +82,8 @@ describe('POST /orders/import', () => {
       ledger: [{ amount: '333.6' }],
       stock: [{ line: 1 }, { line: 2 }],
     });
+    const mended = (await (await fetch(`${url}/orders/i-4`)).json()) as object;
+    expect(mended).toMatchObject({ ledger: [{ amount: '83.6' }], stock: [{ line: 1 }, { line: 2 }] });
   });
 
   it('makes nothing twice of a large file that is sent three times, twice of them at once (R7)', async () => {
@@ -85,7 +93,14 @@ describe('POST /orders/import', () => {
     expect(both.map(({ status }) => status)).toEqual([202, 202]);
     const created = both.map(({ body }) => Number(body['created']));
     expect(created[0]! + created[1]!).toBe(400);
-    expect((await send(text)).body).toEqual({ orders: 400, created: 0, existing: 400, badLines: 0, problems: [] });
+    expect((await send(text)).body).toEqual({
+      orders: 400,
+      created: 0,
+      existing: 400,
+      incomplete: 0,
+      badLines: 0,
+      problems: [],
+    });
 
     expect(new Set(await everythingHasEnded())).toEqual(new Set(['completed']));
     expect((await counted('ledger')) - before).toBe(400);
@@ -121,6 +136,7 @@ describe('POST /orders/import', () => {
 
   it.each([
     ['a file without the columns', 400, 'order_id,product_id\n1,2', {}, 'unit_price, quantity, discount is not there'],
+    ['a column twice', 400, `${HEADER},quantity\n`, {}, 'names the column quantity twice'],
     ['an empty body', 400, '', {}, 'The first line must name the columns'],
     ['what is not UTF-8', 400, Uint8Array.of(0xff, 0xfe, 0x00), {}, 'not encoded in UTF-8'],
     ['JSON', 415, '{"id":"x"}', { 'content-type': 'application/json' }, 'text/csv'],

@@ -123,7 +123,12 @@ describe('POST /orders', () => {
     [
       'a line in which everything is wrong',
       { id: 'B-1', email: 'ann@example.com', lines: [{ unitPrice: '-1', quantity: 1.5, discount: '2' }] },
-      ['lines.0.productId', 'lines.0.unitPrice', 'lines.0.quantity must be an integer', 'lines.0.discount'],
+      [
+        'lines.0.productId',
+        'lines.0.unitPrice',
+        'lines.0.quantity must be a whole number from 1 to 1000000',
+        'lines.0.discount',
+      ],
     ],
     ['text that is no JSON', '{"id":', ['JSON']],
   ])('refuses %s with 400 and the reasons', async (_, body, reasons) => {
@@ -158,6 +163,36 @@ describe('GET /orders/:id', () => {
 
   it('answers 404 for an order that nobody placed', async () => {
     expect(await json('/orders/nobody')).toMatchObject({ status: 404, body: { message: 'There is no order nobody.' } });
+  });
+});
+
+describe('GET /orders/:id/payment (F37)', () => {
+  it('waits for the payment', async () => {
+    await place('D-1');
+    const { status, body } = await json('/orders/D-1/payment');
+    expect([status, body]).toEqual([200, { orderId: 'D-1', amount: '257.6', authorization: expect.any(String) }]);
+  });
+
+  it('answers 404 for an order whose run is unknown, because it was purged, and for one that nobody placed', async () => {
+    const { runId } = await place('D-2');
+    await end(runId);
+    await query('SELECT cyclone_delete_runs(ARRAY[$1::bigint])', [runId]);
+    expect(await json('/orders/D-2/payment')).toEqual({
+      status: 404,
+      body: { statusCode: 404, code: 'CYCLONE_RUN_NOT_FOUND', message: 'There is no such run', runId },
+    });
+    expect(await json('/orders/nobody/payment')).toMatchObject({
+      status: 404,
+      body: { message: 'There is no order nobody.' },
+    });
+  });
+
+  it('answers 409 for an order that has failed, and tells nothing of the inside', async () => {
+    const { runId } = await place('D-3', [{ productId: '1', unitPrice: '1000', quantity: 1_000_000 }]);
+    expect(await json('/orders/D-3/payment')).toEqual({
+      status: 409,
+      body: { statusCode: 409, code: 'CYCLONE_RUN_FAILED', message: 'The run has failed', runId },
+    });
   });
 });
 

@@ -1,9 +1,11 @@
 import { jest } from '@jest/globals';
-import { existsSync } from 'node:fs';
+import { once } from 'node:events';
+import { existsSync, statSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { createServer, type AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
+import { connect, createServer, type AddressInfo } from 'node:net';
+import { networkInterfaces, tmpdir } from 'node:os';
 import { join } from 'node:path';
+import pg from 'pg';
 import { createDatabase } from '../support/postgres.js';
 import { startProgram, type Child } from './child.js';
 
@@ -30,6 +32,22 @@ function curl(output: string): Promise<Response> {
   return fetch(url!, { method: 'POST', headers: { 'content-type': 'application/json' }, body: body! });
 }
 
+/** Addresses of this machine, other than 127.0.0.1, on which somebody listens. */
+async function reachableBeside127(port: number): Promise<string[]> {
+  const addresses = Object.values(networkInterfaces()).flatMap((all) => all ?? []);
+  const reachable: string[] = [];
+  for (const { address, scopeid } of addresses) {
+    if (address === '127.0.0.1' || (scopeid ?? 0) > 0) continue;
+    const socket = connect(port, address);
+    await once(socket, 'connect').then(
+      () => reachable.push(address),
+      () => undefined,
+    );
+    socket.destroy();
+  }
+  return reachable;
+}
+
 jest.setTimeout(120_000);
 
 describe('npm start', () => {
@@ -41,6 +59,17 @@ describe('npm start', () => {
     expect(response.status).toBe(202);
     const { id } = (await response.json()) as { id: string };
     expect(existsSync(pidFile)).toBe(true);
+
+    // F29: nobody else on this machine gets in, and nobody from another one.
+    const [, databaseUrl = ''] = /DATABASE_URL=(\S+)/.exec(message)!;
+    const [, application = ''] = /Application +(\S+)/.exec(message)!;
+    const { port, password } = new URL(databaseUrl);
+    expect(password).toMatch(/^[0-9a-f]{48}$/);
+    expect(message.replace(databaseUrl, '')).not.toContain(password);
+    const without = new pg.Client({ connectionString: `postgres://postgres@127.0.0.1:${port}/postgres`, password: '' });
+    await expect(without.connect()).rejects.toThrow(/password/);
+    expect(statSync(join(folder, 'password')).mode & 0o077).toBe(0);
+    expect(await reachableBeside127(Number(new URL(application).port))).toEqual([]);
 
     first.process.kill('SIGINT');
     expect(await first.ended).toBe(0);
@@ -57,7 +86,8 @@ describe('npm start', () => {
 
   it('uses the database that DATABASE_URL names, and says what to do about a port that is taken', async () => {
     const database = await createDatabase();
-    const taken = createServer().listen(0);
+    const taken = createServer().listen(0, '127.0.0.1');
+    await once(taken, 'listening');
     try {
       const { port } = taken.address() as AddressInfo;
       const child = start({ DATABASE_URL: database.url, PORT: String(port) });

@@ -1,7 +1,7 @@
 import { Module, ValidationPipe, type DynamicModule } from '@nestjs/common';
-import { APP_PIPE } from '@nestjs/core';
+import { APP_INTERCEPTOR, APP_PIPE } from '@nestjs/core';
 import { TypeOrmModule } from '@nestjs/typeorm';
-import { CycloneModule } from 'nestjs-cyclone';
+import { CycloneHttpInterceptor, CycloneModule } from 'nestjs-cyclone';
 import { AdminModule } from './admin/admin.module.js';
 import { CreateOrders1700000000000 } from './migrations/1700000000000-create-orders.js';
 import { CreateCardTerminal1700000001000 } from './migrations/1700000001000-create-card-terminal.js';
@@ -39,6 +39,8 @@ export class AppModule {
       ],
       providers: [
         { provide: Settings, useValue: settings },
+        // An unknown run is a 404 for whoever asks for it, and so on, where it would be a 500.
+        { provide: APP_INTERCEPTOR, useClass: CycloneHttpInterceptor },
         { provide: APP_PIPE, useValue: new ValidationPipe({ whitelist: true, transform: true }) },
       ],
       exports: [Settings],

@@ -10,7 +10,7 @@ async function main(): Promise<void> {
   // On Ctrl-C and SIGTERM, in this order: no more requests, steps in hand are finished, connections close, PostgreSQL stops.
   app.enableShutdownHooks([], { useProcessExit: true });
   try {
-    await app.listen(settings.port);
+    await app.listen(settings.port, settings.host);
   } catch (error) {
     await app.close();
     throw error;

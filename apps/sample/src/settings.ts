@@ -4,6 +4,8 @@ import type { WorkerOptions } from 'nestjs-cyclone';
 
 /** What an administrator can set. Inject it where it is needed; only `main.ts` knows that it comes from the environment. */
 export class Settings {
+  /** Where the application listens; other machines reach it only when this says so. */
+  host = '127.0.0.1';
   port = 3000;
   /** Default: a PostgreSQL server of the application's own. */
   databaseUrl?: string;
@@ -29,6 +31,7 @@ export class Settings {
       throw new Error(`PORT is "${env.PORT}", which is not a port: use a number from 1 to 65535.`);
     }
     return new Settings({
+      ...(env.HOST ? { host: env.HOST } : {}),
       port,
       databaseUrl: env.DATABASE_URL || undefined,
       ...(env.POSTGRES_FOLDER ? { postgresFolder: resolve(env.POSTGRES_FOLDER) } : {}),

@@ -20,8 +20,9 @@ try {
 }
 
 async function main(options: DemoOptions): Promise<void> {
-  const { orders, problems } = await loadOrders(options);
+  const { orders, incomplete, problems } = await loadOrders(options);
   reportProblems(problems);
+  if (incomplete > 0) console.log(`${incomplete === 1 ? '1 order is' : `${incomplete} orders are`} left out for it`);
   if (orders.length === 0) throw new Error('There is no order to work on.');
 
   // Once is enough, and the second one of an impatient user changes nothing: all ends in order.
@@ -52,7 +53,8 @@ async function loadOrders({ file, orders, seed }: DemoOptions): Promise<OrdersFi
 }
 
 function reportProblems(problems: OrdersFile['problems']): void {
-  for (const { line, reason } of problems.slice(0, SHOWN_PROBLEMS)) console.log(`line ${line} is left out: ${reason}`);
+  for (const { line, reason } of problems.slice(0, SHOWN_PROBLEMS))
+    console.log(`line ${line} cannot be used: ${reason}`);
   const more = problems.length - SHOWN_PROBLEMS;
   if (more > 0) console.log(`and ${more} lines more`);
 }

@@ -9,13 +9,15 @@ const AT_A_TIME = 4;
 const LISTED_PROBLEMS = 1000;
 
 export interface ImportReport {
-  /** Orders that could be read. */
+  /** Orders of which every line can be used. */
   orders: number;
   /** Those that this import made. */
   created: number;
   /** Those that were there already; nothing happened to them. */
   existing: number;
-  /** How many lines were left out. */
+  /** Orders that were left out because one of their lines cannot be used. Correct it, and send the file again. */
+  incomplete: number;
+  /** How many lines cannot be used. */
   badLines: number;
   /** Which, and why: the first thousand. */
   problems: CsvProblem[];
@@ -26,12 +28,12 @@ export class OrdersImport {
   constructor(private readonly orders: OrdersService) {}
 
   /**
-   * Places every order of a CSV text. A bad line is left out, and the rest goes on without it. Each order is stored by itself, once:
-   * an import that broke off is finished by the same import.
-   * @throws MissingColumnsError: nothing was placed
+   * Places the orders of a CSV text. One with a bad line is left out, and the rest goes on without it. Each order is stored by itself,
+   * once: an import that broke off is finished by the same import, and what was left out by a corrected file.
+   * @throws CsvFormatError: nothing was placed
    */
   async import(text: string): Promise<ImportReport> {
-    const { orders, problems } = await readOrders(text);
+    const { orders, incomplete, problems } = await readOrders(text);
     let created = 0;
     for (let at = 0; at < orders.length; at += AT_A_TIME) {
       const placed = await Promise.all(orders.slice(at, at + AT_A_TIME).map((order) => this.orders.place(order)));
@@ -41,6 +43,7 @@ export class OrdersImport {
       orders: orders.length,
       created,
       existing: orders.length - created,
+      incomplete,
       badLines: problems.length,
       problems: problems.slice(0, LISTED_PROBLEMS),
     };

@@ -12,10 +12,11 @@ import {
   Req,
 } from '@nestjs/common';
 import { readCsvBody } from './csv-body.js';
+import { CsvFormatError } from './csv-separator.js';
 import { OrdersImport, type ImportReport } from './orders-import.service.js';
+import type { Payment } from './order.steps.js';
 import { OrdersService } from './orders.service.js';
 import { PlaceOrderDto } from './place-order.dto.js';
-import { MissingColumnsError } from './read-orders.js';
 
 @Controller('orders')
 export class OrdersController {
@@ -40,9 +41,20 @@ export class OrdersController {
     try {
       return await this.imports.import(text);
     } catch (error) {
-      if (error instanceof MissingColumnsError) throw new BadRequestException(error.message);
+      if (error instanceof CsvFormatError) throw new BadRequestException(error.message);
       throw error;
     }
+  }
+
+  /**
+   * Waits a little until the order has been charged. 404 when it is unknown or its run was purged, 409 when the run has failed, 504 when
+   * it is still under way: the errors of Cyclone that `result` throws are answered so by CycloneHttpInterceptor.
+   */
+  @Get(':id/payment')
+  async payment(@Param('id') id: string): Promise<Payment> {
+    const payment = await this.orders.payment(id);
+    if (!payment) throw new NotFoundException(`There is no order ${id}.`);
+    return payment;
   }
 
   @Get(':id')

@@ -4,6 +4,7 @@ import { RunNotFoundError, WorkflowClient } from 'nestjs-cyclone';
 import { DataSource } from 'typeorm';
 import { LedgerEntry } from './ledger-entry.entity.js';
 import { Order } from './order.entity.js';
+import type { Payment } from './order.steps.js';
 import { PlaceOrderDto } from './place-order.dto.js';
 import { PlaceOrder } from './place-order.workflow.js';
 import { StockMovement } from './stock-movement.entity.js';
@@ -28,6 +29,15 @@ export class OrdersService {
       if (run.created) await tx.insert(Order, { id: order.id, email: order.email, runId: run.id });
       return { runId: run.id, created: run.created };
     });
+  }
+
+  /**
+   * What was charged, as soon as it is; null if there is no order with this id.
+   * @throws RunFailedError, RunCancelledError, RunNotFoundError, WaitTimeoutError
+   */
+  async payment(id: string): Promise<Payment | null> {
+    const order = await this.dataSource.manager.findOneBy(Order, { id });
+    return order && this.workflows.run(order.runId, PlaceOrder).result({ timeout: '5s' });
   }
 
   /** Everything about an order; null if there is none with this id. */

@@ -16,6 +16,10 @@ import {
 export const MAX_LINES = 500;
 
 const ID = /^[\w.-]{1,64}$/;
+const MAX_QUANTITY = 1_000_000;
+const QUANTITY = { message: `quantity must be a whole number from 1 to ${MAX_QUANTITY}` };
+
+export const isOrderId = (text: string): boolean => ID.test(text);
 
 export class OrderLineDto {
   @Matches(ID, { message: 'productId must be 1 to 64 letters, digits, dots, dashes or underscores' })
@@ -27,9 +31,9 @@ export class OrderLineDto {
   })
   unitPrice!: string;
 
-  @IsInt()
-  @Min(1)
-  @Max(1_000_000)
+  @IsInt(QUANTITY)
+  @Min(1, QUANTITY)
+  @Max(MAX_QUANTITY, QUANTITY)
   quantity!: number;
 
   /** The part of the price that is not charged: "0.15" is 15 %. */

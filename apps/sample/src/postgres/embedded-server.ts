@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { serverAccount, type Account } from './account.js';
 import type { Charge } from './guardian.js';
+import { createPasswordFile, urlOf } from './password.js';
 import { findPrograms, type Programs } from './programs.js';
 import { findRunningServer } from './running-server.js';
 
@@ -31,7 +32,7 @@ export async function startEmbeddedServer(wanted: string | 'temporary'): Promise
   const folder = temporary ? await temporaryFolder(account) : await persistentFolder(wanted, account);
   const programs = await findPrograms(folder, account);
 
-  const running = await findRunningServer(join(folder, 'data'));
+  const running = await findRunningServer(folder);
   if (running) return { url: running.url, folder, stop: async () => undefined };
 
   const guardian = startGuardian({ pgCtl: programs.pg_ctl, folder, account, temporary });
@@ -84,8 +85,10 @@ async function createData(programs: Programs, folder: string, account: Account |
   if (existsSync(data)) return;
   const unfinished = `${data}.new`;
   await rm(unfinished, { recursive: true, force: true });
-  const options = ['--username=postgres', '--auth=trust', '--encoding=UTF8', '--locale=C', '--no-sync'];
-  await run(programs.initdb, ['--pgdata', unfinished, ...options], { cwd: folder, ...account });
+  const password = await createPasswordFile(folder, account);
+  const options = ['--username=postgres', '--encoding=UTF8', '--locale=C', '--no-sync'];
+  const access = ['--auth=scram-sha-256', `--pwfile=${password}`];
+  await run(programs.initdb, ['--pgdata', unfinished, ...options, ...access], { cwd: folder, ...account });
   await rename(unfinished, data);
 }
 
@@ -93,6 +96,7 @@ async function start(programs: Programs, folder: string, account: Account | unde
   const log = join(folder, 'postgres.log');
   for (let attempt = 1; ; attempt++) {
     const port = await freePort();
+    const url = await urlOf(folder, port);
     const settings = `-p ${port} -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c max_connections=200`;
     const command = [
       'start',
@@ -108,7 +112,7 @@ async function start(programs: Programs, folder: string, account: Account | unde
     try {
       await rm(log, { force: true });
       await run(programs.pg_ctl, command, { cwd: folder, ...account });
-      return `postgres://postgres@127.0.0.1:${port}/postgres`;
+      return url;
     } catch (error) {
       const text = await readFile(log, 'utf8').catch(() => String(error));
       // Somebody may take the port between our look and the start.

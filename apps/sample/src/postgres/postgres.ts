@@ -12,7 +12,7 @@ export class Postgres implements OnApplicationShutdown {
     return this.server.url;
   }
 
-  /** Whether it came with the application; its URL has no password then. */
+  /** Whether it came with the application. */
   get isOwn(): boolean {
     return 'folder' in this.server;
   }

@@ -3,6 +3,7 @@ import { realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
+import { urlOf } from './password.js';
 
 /** SQLSTATE of a server that is starting or stopping. */
 const CANNOT_CONNECT_NOW = '57P03';
@@ -12,18 +13,19 @@ const PATIENCE_MS = 60_000;
 const SILENCE_MS = 3_000;
 
 /**
- * The server that is running on a data folder; undefined if there is none.
+ * The server that is running on a folder's data; undefined if there is none.
  *
  * A server that could not clean up, as when the machine lost power, leaves postmaster.pid behind. Its process id may be
  * somebody else's by now, and PostgreSQL would refuse to start for fear of it. So ask the port, not the process.
  */
-export async function findRunningServer(data: string): Promise<{ url: string } | undefined> {
+export async function findRunningServer(folder: string): Promise<{ url: string } | undefined> {
+  const data = join(folder, 'data');
   const file = join(data, 'postmaster.pid');
   for (const since = Date.now(); ; await delay(100)) {
     const lines = await readFile(file, 'utf8').catch(() => undefined);
     if (lines === undefined) return undefined;
     const [pid, , , port] = lines.split('\n');
-    const url = `postgres://postgres@127.0.0.1:${port}/postgres`;
+    const url = await urlOf(folder, port ?? '');
     const answer = await ask(url);
 
     if (answer.dataDirectory === realpathSync(data)) return { url };
