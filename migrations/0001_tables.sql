@@ -134,12 +134,12 @@ create table cyclone_workers (
   host         text not null,
   pid          int not null,
   version      text not null,
-  queues       jsonb not null,                       -- queue → slots
+  queues       jsonb not null,                       -- queue -> slots
   kinds        text[] not null,
   started_at   timestamptz not null,
   last_seen_at timestamptz not null,
   draining     boolean not null default false,
-  waiting      jsonb                                 -- its steps that wait for a connection: `run:node` → since, epoch milliseconds
+  waiting      jsonb                                 -- its steps that wait for a connection: `run:node` -> since, epoch milliseconds
 ) with (fillfactor = 50);
 
 -- What operators did: written in the transaction that did it.

@@ -1,6 +1,6 @@
 -- What a completion moves: counts down the open dependencies of the dependents, promotes those that have none left, and ends
 -- runs that have no open node left. The caller holds the locks of all these runs. A promoted step that the claim would have
--- taken anyway, in its order (R10), goes on to running in the same statement (pending → available → running).
+-- taken anyway, in its order (R10), goes on to running in the same statement (pending -> available -> running).
 -- p_running: the runs that are not paused; in a paused run nothing leaves pending (R26).
 create or replace function cyclone_advance(
   p_now timestamptz, p_done_runs bigint[], p_parent_runs bigint[], p_parent_nodes text[], p_running bigint[],

@@ -1,8 +1,8 @@
--- Why a node is not running, as one JSON document: how it stands and `reasons`, the most telling first, each {code, …}. Null when there is
+-- Why a node is not running, as one JSON document: how it stands and `reasons`, the most telling first, each {code, ...}. Null when there is
 -- no such run; without `state` when the run has no such node. Changes nothing.
---   completed, discarded, cancelled · waits_for_connection {worker, since}, running, lease_expired · run_paused · scheduled, backoff {at}
+--   completed, discarded, cancelled | waits_for_connection {worker, since}, running, lease_expired | run_paused | scheduled, backoff {at}
 --   dependencies {open, total, nodes}, unreachable {nodes}, missed_promotion, items {open, total}, item_concurrency {limit}
---   timer, signal, child {wakeAt}  · no_worker {deadWorkers, drainingWorkers, otherWorkers, lastSeenAt}, no_free_slot {slots, running}, queued {ahead}, due
+--   timer, signal, child {wakeAt}  | no_worker {deadWorkers, drainingWorkers, otherWorkers, lastSeenAt}, no_free_slot {slots, running}, queued {ahead}, due
 create or replace function cyclone_explain(p_run bigint, p_node text, p_dead_after_ms bigint) returns jsonb
 language plpgsql stable
 set search_path from current

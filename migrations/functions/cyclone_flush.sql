@@ -1,4 +1,4 @@
--- The hot path (DESIGN §8): completes a batch of finished steps, promotes their dependents, ends runs and claims new work
+-- The hot path (DESIGN 8): completes a batch of finished steps, promotes their dependents, ends runs and claims new work
 -- for the free slots. One round trip, one commit, and it never waits for another transaction (C2):
 --   busy        the run is locked by somebody else: the step joins the next flush
 --   lease_lost  the step is no longer ours (R12): the result is dropped

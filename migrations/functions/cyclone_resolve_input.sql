@@ -1,5 +1,5 @@
--- Makes a node's input of upstream outputs (R4): {"f": node} an output, {"f": node, "k": [key, …]} what lies below these keys of it,
--- {"o": {…}} an object, {"a": […]} an array, {"l": value} a literal. A missing key is left out of an object and is null alone.
+-- Makes a node's input of upstream outputs (R4): {"f": node} an output, {"f": node, "k": [key, ...]} what lies below these keys of it,
+-- {"o": {...}} an object, {"a": [...]} an array, {"l": value} a literal. A missing key is left out of an object and is null alone.
 -- Answers SQL null when the result would be larger than 64 MiB (R36), so that the caller discards the node.
 -- It runs inside functions that have pinned search_path and the planner settings, once for each promoted node.
 create or replace function cyclone_resolve_input(p_run bigint, p_spec jsonb) returns jsonb

@@ -1,5 +1,5 @@
 -- A page of runs by id (keyset, never an offset): the runs after p_after in the direction asked for that match p_filter
---   {states, workflows: […], tags: {key: value}, onceKey, parent, createdFrom, createdTo}   every key optional, createdTo exclusive
+--   {states, workflows: [...], tags: {key: value}, onceKey, parent, createdFrom, createdTo}   every key optional, createdTo exclusive
 -- No index on runs has their state or workflow, so where no other index gives few enough candidates it walks the ids, and looks at p_scan
 -- runs at most. The last row has no id and says how far it came (`walked_to`) and whether that was the end: a page may be short although
 -- more follow, and goes on from there.

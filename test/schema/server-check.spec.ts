@@ -63,8 +63,26 @@ describe('checkServer (R22)', () => {
     expect(namesOf(problems)).toEqual(['UnsafeIsolationError']);
   });
 
+  it.each([
+    ['LATIN1', ['InvalidOptionError']],
+    ['SQL_ASCII', []],
+  ])('the encoding %s of a database is judged: %j (F15)', async (encoding, expected) => {
+    const other = await createDatabase({ encoding });
+    const there = new pg.Client({ connectionString: other.url });
+    await there.connect();
+    try {
+      await migrate(there, { schema: 'flow' });
+      const problems = await checkServer(async (sql, values) => (await there.query(sql, values)).rows, 'flow');
+      expect(namesOf(problems)).toEqual(expected);
+      for (const { message } of problems) expect(message).toContain('encoding UTF8; this one has LATIN1');
+    } finally {
+      await there.end();
+      await other.drop();
+    }
+  });
+
   it('refuses a server older than 14', async () => {
-    const answers = [{ version: '130022', isolation: 'read committed' }];
+    const answers = [{ version: '130022', isolation: 'read committed', encoding: 'UTF8' }];
     const old = async (sql: string, values?: unknown[]) =>
       sql.includes('server_version_num') ? answers : query(sql, values);
     const problems = await checkServer(old, 'flow');

@@ -61,6 +61,7 @@ describe('the doctor', () => {
       ]);
       expect(findings.map(({ check }) => check)).toEqual([
         'isolation',
+        'encoding',
         'transactions',
         'clock',
         'rights',

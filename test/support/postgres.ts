@@ -20,6 +20,8 @@ export interface CreateDatabaseOptions {
   server?: string;
   /** Name of a database to copy; nobody may be connected to it. Default: an empty database. */
   template?: string;
+  /** The encoding of an empty database. Default: that of the server, UTF8. */
+  encoding?: string;
 }
 
 /** Creates a database of its own for the caller. Takes some 50 ms. */
@@ -27,7 +29,10 @@ export async function createDatabase(options: CreateDatabaseOptions = {}): Promi
   const server = options.server ?? sharedServerUrl();
   const name = `cyclone_test_${randomBytes(6).toString('hex')}`;
   const template = options.template ? ` TEMPLATE ${pg.escapeIdentifier(options.template)}` : '';
-  await execute(server, `CREATE DATABASE ${pg.escapeIdentifier(name)}${template}`);
+  const encoding = options.encoding
+    ? ` TEMPLATE template0 ENCODING ${pg.escapeLiteral(options.encoding)} LC_COLLATE 'C' LC_CTYPE 'C'`
+    : '';
+  await execute(server, `CREATE DATABASE ${pg.escapeIdentifier(name)}${template}${encoding}`);
 
   const url = new URL(server);
   url.pathname = `/${name}`;

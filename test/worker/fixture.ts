@@ -35,6 +35,8 @@ export interface FixtureOptions {
   readonly password?: () => string;
   /** Another server than the one that all tests share. */
   readonly server?: string;
+  /** Another encoding of the database than UTF8. */
+  readonly encoding?: string;
 }
 
 let template: Promise<TestDatabase> | undefined;
@@ -76,8 +78,9 @@ export class Fixture {
   }
 
   static async open(options: FixtureOptions = {}): Promise<Fixture> {
-    if (options.server) {
-      const database = await createDatabase({ server: options.server });
+    const { server, encoding } = options;
+    if (server || encoding) {
+      const database = await createDatabase({ ...(server ? { server } : {}), ...(encoding ? { encoding } : {}) });
       await prepare(database.url);
       return Fixture.on(database, options);
     }

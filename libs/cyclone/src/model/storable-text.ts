@@ -12,6 +12,11 @@ export function isStorable(text: string): boolean {
   return !/\u0000|\p{Surrogate}/u.test(text);
 }
 
+/** The same text in characters that every encoding of a database has: the others are written as escapes. */
+export function asciiText(text: string): string {
+  return text.replace(/[^\n\t -~]/gu, (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`);
+}
+
 /** Text that Postgres can store (R16): U+0000 and lone surrogates become U+FFFD, and it ends after `maxBytes` of UTF-8. */
 export function storableText(text: string, maxBytes: number): string {
   // One unit is at least one byte, so the rest of a huge text need not be looked at.

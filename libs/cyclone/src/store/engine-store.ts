@@ -121,15 +121,14 @@ export class EngineStore {
 
   /**
    * Completes one step and waits up to `waitMs` for its run, which others have locked (C2). One message, and so one transaction of
-   * its own, READ COMMITTED whatever the default. Rejects with SQLSTATE 55P03 when the run stayed locked.
+   * its own. Rejects with SQLSTATE 55P03 when the run stayed locked.
    */
   async completeWaiting(session: Session, owner: string, done: Completion, waitMs: number): Promise<EngineRow[]> {
     const run = literal(done.runId);
     const output = done.output === null ? 'null' : literal(done.output);
     const results = await session.script(
       'completeWaiting',
-      `set transaction isolation level read committed;
-       select set_config('lock_timeout', '${waitMs}ms', true);
+      `select set_config('lock_timeout', '${waitMs}ms', true);
        select 1 from ${this.quoted}.cyclone_runs where id = ${run}::bigint for no key update;
        select ${ENGINE_COLUMNS} from ${this.quoted}.cyclone_flush(${literal(owner)}, 0, array[${run}]::bigint[],
          array[${literal(done.node)}], array[${done.generation}], array[${output}]::jsonb[], '{}', '{}', '{}', 0)`,

@@ -6,19 +6,22 @@ const OLDEST_SERVER = 140_000;
 
 /**
  * Looks whether Cyclone can work with this database (R22): a server not older than 14, READ COMMITTED as the default isolation of
- * server, database and role, a schema that fits the library.
+ * server, database and role, an encoding that holds every text, a schema that fits the library.
  *
  * @param query on a connection as the engine will have it: same role, same settings
  * @returns every problem at once, each an error that says what to do; empty when all is well
  */
 export async function checkServer(query: Query, schema: string): Promise<CycloneError[]> {
   const [row] = await query(
-    `select current_setting('server_version_num') as version, current_setting('default_transaction_isolation') as isolation`,
+    `select current_setting('server_version_num') as version, current_setting('default_transaction_isolation') as isolation,
+            current_setting('server_encoding') as encoding`,
   );
   const tooOld = serverVersionProblem(Number(row?.version));
   const problems: CycloneError[] = tooOld ? [tooOld] : [];
   const isolation = String(row?.isolation);
   if (isolation !== 'read committed') problems.push(new UnsafeIsolationError(isolation));
+  const unfit = encodingProblem(String(row?.encoding));
+  if (unfit) problems.push(unfit);
   const misfit = schemaProblem(await readSchemaStatus(query, schema));
   if (misfit) problems.push(misfit);
   return problems;
@@ -31,6 +34,19 @@ export function dataSourceProblem(type: string): InvalidOptionError | undefined 
     'dataSource',
     `must be a TypeORM DataSource of type "postgres"; this one is of type "${type}". ` +
       `Name the right one with the option dataSource.`,
+  );
+}
+
+/** SQL_ASCII stores the bytes of UTF-8 as they come; every other encoding lacks characters. */
+const ENCODINGS: ReadonlySet<string> = new Set(['UTF8', 'SQL_ASCII']);
+
+/** Refuses a database in which not every output and error text can be stored: such a step could never be settled as it is. */
+export function encodingProblem(encoding: string): InvalidOptionError | undefined {
+  if (ENCODINGS.has(encoding)) return undefined;
+  return new InvalidOptionError(
+    'dataSource',
+    `must lead to a database with the encoding UTF8; this one has ${encoding}, which cannot store every character of an output or an error. ` +
+      `Make a database with CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0, and move the tables there with pg_dump.`,
   );
 }
 

@@ -8,14 +8,18 @@ export async function discardPlans(session: Session): Promise<void> {
   await session.script('discardPlans', 'discard plans');
 }
 
-/** Gives the session a name in pg_stat_activity, by which others can end it (C4). */
+/**
+ * Gives the session a name in pg_stat_activity, by which others can end it (C4), and its transactions READ COMMITTED, whatever the default
+ * has become since the worker started: at another level two steps that complete together do not see each other.
+ */
 export async function nameSession(session: Session, name: string): Promise<void> {
-  await session.script('nameSession', `set application_name = ${literal(name)}`);
+  const isolation = `set default_transaction_isolation = 'read committed'`;
+  await session.script('nameSession', `set application_name = ${literal(name)}; ${isolation}`);
 }
 
-/** Gives the session back the name that it was opened with. */
+/** Gives the session back the name and the isolation that it was opened with. */
 export async function unnameSession(session: Session): Promise<void> {
-  await session.script('unnameSession', 'reset application_name');
+  await session.script('unnameSession', 'reset application_name; reset default_transaction_isolation');
 }
 
 /** Begins to listen, outside any transaction: a listener inside one would fill the server's notification queue (S82). */

@@ -1,8 +1,6 @@
-import type { StepContext } from '../graph/step-context.js';
-import { LeaseLostError, PermanentError, RetryAfterError, SnoozeError } from '../model/errors/index.js';
+import { LeaseLostError, SnoozeError } from '../model/errors/index.js';
 import type { CycloneEvent } from '../model/events.js';
 import { describeFailure, type Failure } from '../model/failure.js';
-import { errorFingerprint } from '../model/fingerprint.js';
 import type { PayloadSealer } from '../model/payload-codec.js';
 import { decodePayload } from '../model/payload.js';
 import { startTimer } from '../model/timer.js';
@@ -16,7 +14,9 @@ import { Execution } from './execution.js';
 import { outputOf, pendingOf } from './handler-result.js';
 import type { RegisteredHandler } from './handler.js';
 import type { InContext } from './in-context.js';
+import { codecFailure, invoke, invokeOpened } from './invoke.js';
 import type { LeaseBook } from './leases/lease-book.js';
+import { failed, interrupted, completionRefusal, plainSettlement, released, snoozed } from './settlements.js';
 import type { Slots } from './slots.js';
 import type { ProblemLog, WorkerLogger } from './worker-logger.js';
 
@@ -37,31 +37,6 @@ export interface ExecutorTools extends TransactionTools {
   onSlotFree(): void;
 }
 
-const invoke = (handler: RegisteredHandler, input: unknown, context: StepContext): unknown =>
-  handler.invoke(input, context);
-
-/** What a codec refused will be refused each time, unless it says itself when to try again (R38). */
-function codecFailure(error: unknown): Error {
-  const { message, cause } = error as Error;
-  return RetryAfterError.is(cause) ? cause : new PermanentError(message, { cause: error });
-}
-
-/** The same with an input that a codec has encoded (R38). */
-const invokeOpened = async (
-  handler: RegisteredHandler,
-  input: Promise<unknown>,
-  context: StepContext,
-): Promise<unknown> => {
-  let opened: unknown;
-  try {
-    opened = await input;
-  } catch (error) {
-    throw codecFailure(error);
-  }
-  context.signal.throwIfAborted();
-  return handler.invoke(opened, context);
-};
-
 /** Executes claimed steps: calls their handlers, and makes of what these return or throw what the database has to know. */
 export class Executor implements ContextTools {
   readonly logger: WorkerLogger;
@@ -69,6 +44,8 @@ export class Executor implements ContextTools {
   /** Handlers still at work for steps that are no longer theirs: they ignore their signal (R17). */
   private readonly strays = new Set<Execution>();
   private draining = false;
+  /** Executions whose failure has been made storable at any price. */
+  private readonly plain = new WeakSet<Execution>();
 
   constructor(private readonly tools: ExecutorTools) {
     this.logger = tools.logger;
@@ -152,7 +129,23 @@ export class Executor implements ContextTools {
 
   /** The database refuses the completion for good: that is a permanent failure of the step. */
   refuse(execution: Execution, error: unknown): void {
-    this.settle(execution, this.settlementOf(execution, error, describeFailure(error, { permanent: true })));
+    const failure = describeFailure(completionRefusal(error), { permanent: true });
+    this.settle(execution, this.settlementOf(execution, error, failure));
+  }
+
+  /**
+   * The database refuses the settlement for good. That can only be for its texts, so it is sent once more with plain ones: left to the
+   * expiry of its lease, the step would be executed again and again.
+   */
+  giveUp(execution: Execution, error: unknown): void {
+    const { settlement } = execution;
+    if (settlement && !this.plain.has(execution)) {
+      this.plain.add(execution);
+      this.settle(execution, plainSettlement(settlement, error));
+      return;
+    }
+    this.problems.report(`The failure of step ${execution.key} cannot be stored; its lease will expire`, error);
+    this.settled(execution);
   }
 
   /** Gives the step back, uncharged, whatever its handler is doing (R20). */
@@ -238,7 +231,8 @@ export class Executor implements ContextTools {
         break;
       case 'failed':
         execution.tx = undefined; // it is over: only the settlement can say now what becomes of the step
-        this.settleFailure(execution, finish.error, finish.permanent);
+        if (finish.permanent) this.refuse(execution, finish.error);
+        else this.settleFailure(execution, finish.error, false);
         break;
       case 'interrupted':
         execution.tx = undefined;
@@ -266,8 +260,7 @@ export class Executor implements ContextTools {
   /** The database or the network failed, not the handler (R39). */
   private interrupt(execution: Execution, interruption: Error): void {
     this.problems.report(`Step ${execution.key} was interrupted and goes back, uncharged`, interruption);
-    const { error } = describeFailure(interruption);
-    this.settle(execution, { ...blank(execution), outcome: 'interrupted', error });
+    this.settle(execution, interrupted(execution, interruption));
   }
 
   private settleFailure(execution: Execution, error: unknown, permanent: boolean): void {
@@ -290,19 +283,8 @@ export class Executor implements ContextTools {
   }
 
   private settlementOf(execution: Execution, error: unknown, failure: Failure): Settlement {
-    const { runId, node, generation, kind } = execution;
-    if (failure.snoozeMs !== undefined) return { ...blank(execution), outcome: 'snoozed', delayMs: failure.snoozeMs };
-    return {
-      runId,
-      node,
-      generation,
-      outcome: 'failed',
-      error: failure.error,
-      errorKind: failure.errorKind,
-      panicStack: failure.panicStack,
-      fingerprint: errorFingerprint({ kind, errorKind: failure.errorKind, error: failure.error }),
-      delayMs: failure.retryAfterMs ?? this.customDelay(execution, error, failure),
-    };
+    if (failure.snoozeMs !== undefined) return snoozed(execution, failure.snoozeMs);
+    return failed(execution, failure, failure.retryAfterMs ?? this.customDelay(execution, error, failure));
   }
 
   /** Of a backoff function; null lets the database compute the delay (C16). */
@@ -374,12 +356,4 @@ export class Executor implements ContextTools {
 /** Asked after an await, when the phase may have changed. */
 function isCommitting(execution: Execution): boolean {
   return execution.phase === 'committing';
-}
-
-function blank({ runId, node, generation }: Execution): Omit<Settlement, 'outcome'> {
-  return { runId, node, generation, error: null, errorKind: null, panicStack: null, fingerprint: null, delayMs: null };
-}
-
-function released(execution: Execution): Settlement {
-  return { ...blank(execution), outcome: 'released' };
 }

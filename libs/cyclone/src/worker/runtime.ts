@@ -216,8 +216,7 @@ export class Runtime implements LaneHost {
   }
 
   giveUp(execution: Execution, error: unknown): void {
-    this.problems.report(`The failure of step ${execution.key} cannot be stored; its lease will expire`, error);
-    this.executor.settled(execution);
+    this.executor.giveUp(execution, error);
   }
 
   /** Lets idle lanes claim, at once, or in a moment when few slots are free. */

@@ -1,4 +1,5 @@
 import { listed } from '../../model/listed.js';
+import { encodingProblem } from '../server-check.js';
 import { ok, type Check, type Finding } from './finding.js';
 
 /** A transaction that is older holds back vacuum enough to be felt. */
@@ -29,6 +30,21 @@ export const checkIsolation: Check = async ({ query }) => {
     message: `The default isolation of ${place} is ${isolation}: runs will be stranded.`,
     advice: `Set default_transaction_isolation to 'read committed' there (ALTER SYSTEM, ALTER DATABASE or ALTER ROLE … RESET), then reconnect.`,
   }));
+};
+
+/** A text that the encoding lacks could not be stored. */
+export const checkEncoding: Check = async ({ query }) => {
+  const [row] = await query(`select current_setting('server_encoding') as encoding`);
+  const problem = encodingProblem(String(row?.encoding));
+  if (!problem) return ok('encoding', 'The database can store every text.');
+  return [
+    {
+      check: 'encoding',
+      level: 'error',
+      message: `The encoding of the database is ${String(row?.encoding)}.`,
+      advice: problem.message,
+    },
+  ];
 };
 
 /** Whatever holds an old snapshot keeps vacuum from removing finished work, and claims slow down. Autovacuum itself is let be. */
@@ -129,6 +145,7 @@ export const checkRights: Check = async ({ query, schema }) => {
 
 export const serverChecks: readonly Check[] = [
   checkIsolation,
+  checkEncoding,
   checkLongTransactions,
   checkReplicationSlots,
   checkClock,

@@ -38,7 +38,7 @@ export interface LaneHost {
   lost(execution: Execution): void;
   /** The database refuses the completion of this step for good. */
   refuse(execution: Execution, error: unknown): void;
-  /** The database refuses even the settlement. */
+  /** The database refuses even the settlement for good. */
   giveUp(execution: Execution, error: unknown): void;
   /** Lets idle lanes claim, if there may be something to claim. */
   wake(): void;
