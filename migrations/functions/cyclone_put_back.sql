@@ -28,6 +28,6 @@ begin
      where s.run_id = p_run and s.node = p_node and r.id = p_run
     returning p_event, s.run_id, s.node, s.kind, s.queue, s.attempt, s.lease_generation, s.node_type, s.max_attempts, null::bigint, null::jsonb,
               jsonb_strip_nulls(jsonb_build_object('state', s.state, 'error', p_error, 'errorKind', p_error_kind, 'scheduledAt', s.scheduled_at,
-                'delayMs', greatest(0, extract(epoch from s.scheduled_at - p_now) * 1000)::bigint));
+                'delayMs', greatest(0, ceil(extract(epoch from s.scheduled_at - p_now) * 1000))));
 end
 $$;

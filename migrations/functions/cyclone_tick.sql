@@ -1,10 +1,11 @@
 -- The housekeeping of a running worker in one call (R19), once for each poll interval: "last seen", the recovery sweep, the deadline scan,
--- a piece of the check for stranded runs and the poll, which only says which of our queues hold work that is due (`due`): the lanes claim it.
+-- a piece of the check for stranded runs and the poll, which only says which of our queues hold work that is due (`due`): the lanes claim it. `later` says
+-- when the next work of a queue comes due, if that is in p_within_ms: nobody has to wait for the next tick for it.
 -- p_waiting names steps of this worker that wait for a connection, for operators.
 -- p_sweep is false while this process has not been connected for long enough to judge others (C8).
 create or replace function cyclone_tick(
   p_worker text, p_queues text[], p_kinds text[], p_max_reclaims int, p_sweep boolean, p_limit int,
-  p_waiting jsonb
+  p_waiting jsonb, p_within_ms bigint
 ) returns table (
   event text, run_id bigint, node text, kind text, queue text, attempt int, generation int,
   node_type text, max_attempts int, timeout_ms bigint, input jsonb, info jsonb
@@ -41,5 +42,9 @@ begin
       from unnest(p_queues) q(queue)
      where exists (select 1 from cyclone_claimable(v_now, array[q.queue], array[1], p_kinds, v_heads))
         or (v_heads is not null and exists (select 1 from cyclone_claimable(v_now, array[q.queue], array[1], p_kinds, null)));
+  return query
+    select 'later', null::bigint, null::text, null::text, d.queue, null::int, null::int, null::text, null::int, null::bigint, null::jsonb,
+           jsonb_build_object('delayMs', ceil(extract(epoch from d.at - v_now) * 1000))
+      from cyclone_coming_due(v_now, p_queues, p_kinds, p_within_ms, v_heads) d;
 end
 $$;

@@ -78,8 +78,8 @@ export class TestClient {
     this.client = new WorkflowClient(this.engine, definitions, logger);
     this.otherClient = new WorkflowClient(this.engine, definitions, logger);
     this.operator = new OperatorClient(this.engine, logger);
-    this.engine.notifier.subscribe(({ queues, cancelled }) => {
-      this.woken.push(...queues);
+    this.engine.notifier.subscribe(({ queues, cancelled, inMs }) => {
+      if (inMs === undefined) this.woken.push(...queues);
       this.cancelled.push(...cancelled);
     });
   }

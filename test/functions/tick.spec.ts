@@ -21,7 +21,7 @@ interface TickOptions {
 function tick({ queues = ['default'], kinds = ['work'], sweep = true, limit = 100 }: TickOptions = {}): Promise<
   EngineEvent[]
 > {
-  return db.call('cyclone_tick', 'me', queues, kinds, 20, sweep, limit, null);
+  return db.call('cyclone_tick', 'me', queues, kinds, 20, sweep, limit, null, 10_000);
 }
 
 const lastSeen = () => db.value<Date>('select last_seen_at from cyclone_workers');
@@ -40,6 +40,27 @@ describe('a tick', () => {
     expect(told(await tick())).toEqual(['unknown_worker', 'due']);
     await register();
     expect(told(await tick())).toEqual(['due']);
+  });
+
+  it('says when the next work of each queue comes due before the next ticks, whatever else is due (F31)', async () => {
+    await register();
+    const submit = (graph: Record<string, object>, delayMs: number) => db.submit(graph, { delayMs });
+    await submit({ a: { priority: 5 } }, 4_000);
+    await submit({ a: { priority: -5 } }, 6_000);
+    await submit({ a: { kind: 'unknown' } }, 1_000);
+    await submit({ a: { queue: 'second' } }, 60_000);
+    await submit({ a: { queue: 'third' } }, 3_000);
+    await submit({ a: { queue: 'third' } }, 0);
+    const later = async () =>
+      (await tick({ queues: ['default', 'second', 'third'] })).filter(({ event }) => event === 'later');
+    const rows = await later();
+    expect(rows.map(({ queue }) => queue).toSorted()).toEqual(['default', 'third']);
+    const delays = Object.fromEntries(rows.map(({ queue, info }) => [queue, Number(info?.['delayMs'])]));
+    expect(delays['default']).toBeGreaterThan(0);
+    expect(delays['default']).toBeLessThanOrEqual(4_000);
+    expect(delays['third']).toBeLessThanOrEqual(3_000);
+    await database.moveClock(5_000);
+    expect((await later()).map(({ queue }) => queue)).toEqual(['default']);
   });
 
   it('looks for stranded runs, and sweeps all the same when that fails (F7)', async () => {
@@ -75,7 +96,9 @@ describe('a tick', () => {
     });
     await db.submit({ e: { queue: 'fourth' } }, { delayMs: 60_000 });
     const due = async () =>
-      (await tick({ queues: ['default', 'second', 'third', 'fourth'] })).map(({ queue }) => queue).toSorted();
+      (await tick({ queues: ['default', 'second', 'third', 'fourth'] }))
+        .flatMap(({ event, queue }) => (event === 'due' ? queue : []))
+        .toSorted();
     expect(await due()).toEqual(['default', 'second']);
     expect(await db.value(`select count(*)::int from cyclone_steps where state = 'running'`)).toBe(0);
     await database.moveClock(60_000);

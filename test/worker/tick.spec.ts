@@ -40,6 +40,7 @@ async function tick(): Promise<void> {
     problems: new ProblemLog({ log: note, warn: note, error: note }),
     waiting: () => undefined,
     due: () => undefined,
+    later: () => undefined,
   }).run();
 }
 

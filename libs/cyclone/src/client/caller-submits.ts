@@ -69,9 +69,10 @@ export class CallerSubmits {
   }
 
   private announceLater(runner: QueryRunner, submissions: readonly Submission[], runIds: readonly string[]): void {
+    const answeredAt = performance.now();
     afterCommit(runner, () => {
       try {
-        wakeFor(this.engine, submissions);
+        wakeFor(this.engine, submissions, answeredAt);
       } catch (error) {
         this.report(error);
       }

@@ -18,7 +18,7 @@ export interface Submission {
   readonly rows: number;
   /** Characters of its payloads. */
   readonly characters: number;
-  /** Queues in which it has work at once. */
+  /** Queues in which it has work when it starts. */
   readonly wake: readonly string[];
 }
 
@@ -31,7 +31,7 @@ export async function toSubmission(plan: RunPlan, settings: SubmitSettings): Pro
   await checkLiterals(plan);
   const wake = new Set<string>();
   for (const { openDeps, nodeType, queue } of plan.nodes) {
-    if (openDeps === 0 && settings.wake && isExecuted(nodeType)) wake.add(queue);
+    if (openDeps === 0 && isExecuted(nodeType)) wake.add(queue);
   }
   return {
     run: {
@@ -81,8 +81,16 @@ export function announce(engine: Engine, submissions: readonly Submission[], run
   emitSubmitted(engine, submissions, runIds);
 }
 
-export function wakeFor(engine: Engine, submissions: readonly Submission[]): void {
-  const queues = new Set(submissions.flatMap(({ wake }) => wake));
+/** @param answeredAt when the database had made the runs, on `performance.now()`: their delays count from then at the latest */
+export function wakeFor(engine: Engine, submissions: readonly Submission[], answeredAt = performance.now()): void {
+  const queues = new Set<string>();
+  for (const { wake, run } of submissions) {
+    const leftMs = run.delayMs === null ? 0 : run.delayMs - (performance.now() - answeredAt);
+    if (leftMs > 0) engine.notifier.expect(wake, leftMs);
+    else for (const queue of wake) queues.add(queue);
+    // By a clock that is not the database's, so this is a guess, and the time may have passed already.
+    if (run.startAt !== null) engine.notifier.expect(wake, Math.max(0, Date.parse(run.startAt) - Date.now()));
+  }
   if (queues.size > 0) engine.notifier.wake({ queues: [...queues] });
 }
 

@@ -28,8 +28,6 @@ const SUBMIT_OPTIONS = [
 export interface SubmitSettings {
   readonly delayMs: number | null;
   readonly startAt: string | null;
-  /** Whether workers shall be woken: a start time may have passed, by a clock that is not ours. */
-  readonly wake: boolean;
   readonly deadlineMs: number | null;
   /** JSON text. */
   readonly tags: string | null;
@@ -58,7 +56,6 @@ export function resolveSettings(options: SubmitOptions = {}, deadline?: Duration
   return {
     delayMs: delayMs === 0 ? null : delayMs,
     startAt: start === null ? null : start.toISOString(),
-    wake: delayMs === 0,
     deadlineMs: runDeadline === undefined ? null : parsePositiveDuration(runDeadline, 'runDeadline'),
     tags: tags === undefined ? null : encodeTags(tags),
     execution,

@@ -46,6 +46,8 @@ export interface TickRequest {
   readonly limit: number;
   /** Steps that wait for a connection, with the time since when in epoch milliseconds. */
   readonly waiting?: Readonly<Record<string, number>> | undefined;
+  /** How far ahead to look for work that comes due, in milliseconds. */
+  readonly withinMs: number;
 }
 
 export interface WorkerRecord {
@@ -90,7 +92,7 @@ export class EngineStore {
     this.statements = {
       flush: rows('cyclone_flush', 10),
       settle: rows('cyclone_settle', 12),
-      tick: rows('cyclone_tick', 7),
+      tick: rows('cyclone_tick', 8),
       adopt: rows('cyclone_adopt', 8),
       cancel: rows('cyclone_cancel', 2),
       pause: rows('cyclone_pause', 1),
@@ -164,7 +166,7 @@ export class EngineStore {
 
   /** Housekeeping of a worker: last seen, sweep, deadlines, poll (cyclone_tick). */
   tick(session: Session, request: TickRequest): Promise<EngineRow[]> {
-    const { worker, queues, kinds, maxReclaims, sweep, limit, waiting } = request;
+    const { worker, queues, kinds, maxReclaims, sweep, limit, waiting, withinMs } = request;
     return this.engineRows(session, 'tick', [
       worker,
       queues,
@@ -173,6 +175,7 @@ export class EngineStore {
       sweep,
       limit,
       waiting ? JSON.stringify(waiting) : null,
+      withinMs,
     ]);
   }
 

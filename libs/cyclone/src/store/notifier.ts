@@ -14,6 +14,8 @@ export interface Wakeup {
   readonly queues: readonly string[];
   /** Runs that were cancelled: whoever executes a step of one renews its leases now and notices (R28). */
   readonly cancelled: readonly string[];
+  /** When the queues get the work, in milliseconds from now; only inside this process. @default now */
+  readonly inMs?: number;
 }
 
 /** A wake-up on its way between processes. */
@@ -75,6 +77,11 @@ export class Notifier {
     const whole: Wakeup = { queues: wakeup.queues ?? [], cancelled: wakeup.cancelled ?? [] };
     this.deliver(whole);
     this.tellOthers(whole);
+  }
+
+  /** Says that queues get work in so many milliseconds. Other processes see it when they poll. */
+  expect(queues: readonly string[], inMs: number): void {
+    this.deliver({ queues, cancelled: [], inMs });
   }
 
   /** Wakes the others only: work that this process leaves for them. */

@@ -2,19 +2,6 @@ import type { EngineRow } from '../store/engine-row.js';
 import type { Engine } from '../store/engine.js';
 import type { Lease } from '../store/lease.js';
 
-/** A put-back that is due so soon that waiting for the next poll would be felt. */
-const SOON_MS = 5;
-
-/** Rows of steps that became claimable, when their state says so. */
-const PUT_BACK: ReadonlySet<string> = new Set([
-  'retried',
-  'snoozed',
-  'released',
-  'reclaimed',
-  'interrupted',
-  'timed_out',
-]);
-
 /** Rows of leases that were taken away, or whose worker sits on the lock of the run although its lease has expired. */
 const TAKEN: ReadonlySet<string> = new Set(['stuck', 'reclaimed', 'timed_out']);
 
@@ -35,12 +22,10 @@ export class Aftermath {
     let taken: EngineRow[] | undefined;
     for (const row of rows) {
       const { event, info } = row;
-      if (
-        event === 'promoted' ||
-        (PUT_BACK.has(event) && info.state === 'available' && (info.delayMs ?? 0) <= SOON_MS)
-      ) {
-        (queues ??= new Set()).add(row.queue);
-      }
+      // What was put back says when it may be claimed again.
+      const delayMs = event === 'promoted' ? 0 : info.state === 'available' ? info.delayMs : undefined;
+      if (delayMs === 0) (queues ??= new Set()).add(row.queue);
+      else if (delayMs !== undefined) this.engine.notifier.expect([row.queue], delayMs);
       if (TAKEN.has(event) || info.was === 'running' || info.errorKind === 'reclaim_limit') (taken ??= []).push(row);
     }
     if (taken) this.onTaken(taken);

@@ -7,6 +7,7 @@ import type { Wakeup } from '../store/notifier.js';
 import { Aftermath } from './aftermath.js';
 import { ConnectionLine } from './completion/connection-line.js';
 import type { Execution } from './execution.js';
+import { DueTimes } from './due-times.js';
 import { Executor } from './executor.js';
 import type { RegisteredHandler } from './handler.js';
 import { captureContext } from './in-context.js';
@@ -54,6 +55,7 @@ export class Runtime implements LaneHost {
   private stopping = false;
   private ripening: Timer | undefined;
   private readonly lanes: readonly Lane[];
+  private readonly dueTimes = new DueTimes((queues) => this.inContext(() => this.heat(queues)));
   private readonly listener: Listener | undefined;
   private readonly retention: RetentionSweep | undefined;
   private readonly stopped = new AbortController();
@@ -121,6 +123,7 @@ export class Runtime implements LaneHost {
       problems,
       waiting: () => this.line.waiting(),
       due: (queues) => this.heat(queues),
+      later: (queue, inMs) => this.dueTimes.expect(queue, inMs),
     });
     this.listener = options.listen ? new Listener(engine, problems) : undefined;
     const { retention } = options;
@@ -154,6 +157,7 @@ export class Runtime implements LaneHost {
   async stop(): Promise<void> {
     this.stopping = true;
     this.ripening?.cancel();
+    this.dueTimes.stop();
     const { shutdownTimeoutMs } = this.options;
     void this.retire(false);
     const purged = this.retention?.stop(LAST_CALL_MS);
@@ -242,8 +246,9 @@ export class Runtime implements LaneHost {
     this.wake();
   }
 
-  private hear({ queues, cancelled }: Wakeup): void {
-    this.heat(queues);
+  private hear({ queues, cancelled, inMs }: Wakeup): void {
+    if (inMs === undefined) this.heat(queues);
+    else for (const queue of queues) if (this.options.queues.has(queue)) this.dueTimes.expect(queue, inMs);
     if (cancelled.length === 0 || this.book.size === 0) return;
     const runs = new Set(cancelled);
     for (const execution of this.book.values()) {

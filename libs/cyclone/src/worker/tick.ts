@@ -10,6 +10,8 @@ import type { ProblemLog } from './worker-logger.js';
 /** Steps that one sweep handles at most, and runs past their deadline; when there are more of either it goes on at once, this often. */
 const SWEEP_LIMIT = 200;
 const MAX_SWEEPS = 10;
+/** How far ahead a tick looks for work that comes due, in poll intervals: the next tick may be late. */
+const AHEAD = 2;
 /** A worker that was not seen for so long and holds no lease is forgotten; each worker looks as often, and when it starts. */
 const FORGOTTEN_MS = 86_400_000;
 /** How soon it looks again when that has failed. */
@@ -26,6 +28,8 @@ export interface TickTools {
   waiting(): Readonly<Record<string, number>> | undefined;
   /** These queues hold work that is due. */
   due(queues: readonly string[]): void;
+  /** This queue has work in so many milliseconds. */
+  later(queue: string, inMs: number): void;
 }
 
 /** The housekeeping of a worker in one call for each poll interval: last seen, sweep, deadlines, poll (R19). */
@@ -75,6 +79,7 @@ export class Tick {
       sweep: this.maySweep,
       limit: SWEEP_LIMIT,
       waiting: this.tools.waiting(),
+      withinMs: AHEAD * options.pollIntervalMs,
     });
     if (rows.some((row) => row.event === 'unknown_worker')) {
       await engine.store.registerWorker(session, {
@@ -106,6 +111,7 @@ export class Tick {
     let overdue = 0;
     for (const row of rows) {
       if (row.event === 'due') due.push(row.queue);
+      else if (row.event === 'later') this.tools.later(row.queue, row.info.delayMs ?? 0);
       else if (row.event === 'broken') this.complain(row);
       else {
         if (row.event === 'reclaimed' || row.event === 'timed_out' || row.info.errorKind === 'reclaim_limit') swept++;
