@@ -82,8 +82,8 @@ describe('the doctor', () => {
 
   it('knows what the migrations make', async () => {
     const columns = await db.query<{ name: string; list: string }>(
-      `select c.relname as name, string_agg(a.attname || ' ' || format_type(a.atttypid, a.atttypmod), ', ' order by a.attnum) as list
-         from pg_class c join pg_attribute a on a.attrelid = c.oid
+      `select c.relname as name, string_agg(a.attname || ' ' || t.typname, ', ' order by a.attnum) as list
+         from pg_class c join pg_attribute a on a.attrelid = c.oid join pg_type t on t.oid = a.atttypid
         where c.relnamespace = 'public'::regnamespace and c.relname ~ '^cyclone_' and c.relkind in ('r', 'v') and a.attnum > 0
         group by c.relname order by c.relname`,
     );
@@ -126,6 +126,24 @@ describe('the doctor', () => {
     ).toEqual(['indexes error']);
   });
 
+  it.each([
+    'quote_all_identifiers = on',
+    `search_path = ''`,
+    'search_path = pg_catalog, public',
+    `datestyle = 'SQL, DMY'`,
+    `intervalstyle = 'sql_standard'`,
+    `timezone = 'Asia/Kolkata'`,
+    'extra_float_digits = -15',
+    'bytea_output = escape',
+    'standard_conforming_strings = off',
+    `lc_messages = 'C'`,
+    'array_nulls = off',
+    'enable_indexscan = off',
+  ])('raises no false alarm where catalogs and values are printed otherwise: %s (F52)', async (setting) => {
+    const [name] = setting.split(' ');
+    expect(await during(`set ${setting}`, `reset ${name}`)).toEqual([]);
+  });
+
   it('finds functions that were changed by hand or by another version', async () => {
     const functions = async () => (await findingsOf()).find(({ check }) => check === 'functions');
     expect(await functions()).toMatchObject({ level: 'error', message: expect.stringContaining('cyclone_now') });
@@ -142,7 +160,11 @@ describe('the doctor', () => {
 
   it('stops at a schema that does not fit, or is not there', async () => {
     const findings = await examine(sessionOf(db), 'nowhere', inspection, operations);
-    expect(findings.at(-1)).toMatchObject({ check: 'schema', level: 'error', advice: 'Run cyclone migrate.' });
+    expect(findings.at(-1)).toMatchObject({
+      check: 'schema',
+      level: 'error',
+      advice: expect.stringContaining('npx nestjs-cyclone migrate --schema nowhere'),
+    });
   });
 
   it('finds tables without autovacuum', async () => {
@@ -207,15 +229,15 @@ describe('the doctor', () => {
   });
 
   it('says what cannot be checked instead of giving up', async () => {
-    await db.client.query('alter function cyclone_unserved rename to gone');
+    await db.client.query('alter table cyclone_workers rename to gone');
     try {
       const findings = await findingsOf();
       expect(findings.find(({ check }) => check === 'work')).toMatchObject({
         level: 'error',
-        message: expect.stringContaining('cyclone_unserved'),
+        message: expect.stringContaining('cyclone_workers'),
       });
     } finally {
-      await db.client.query('alter function gone rename to cyclone_unserved');
+      await db.client.query('alter table gone rename to cyclone_workers');
     }
   });
 

@@ -9,6 +9,7 @@ import { writeFields } from '../output/rows.js';
 import { whole } from '../values.js';
 
 interface MigrateOptions extends Globals {
+  readonly adopt?: boolean;
   readonly status?: boolean;
   readonly sql?: boolean;
   readonly from: number;
@@ -27,6 +28,7 @@ export function addMigrate(program: Command, shell: Shell): void {
         .choices(['up', 'status', 'sql'])
         .default('up'),
     )
+    .option('--adopt', 'record the version of tables again whose record was emptied or dropped, after comparing them')
     .option('--status', 'the same as `migrate status`')
     .option('--sql', 'the same as `migrate sql`')
     .option('--from <version>', 'with sql: leave out what a schema of this version has already', whole, 0)
@@ -37,16 +39,24 @@ export function addMigrate(program: Command, shell: Shell): void {
       const what = options.sql ? 'sql' : options.status ? 'status' : argument;
       if (what === 'sql') process.stdout.write(migrationSql(options.schema, { from: options.from }));
       else if (what === 'status') await status(options, shell);
-      else await up(options, shell);
+      else await up(options, shell, isSchemaNamed(command));
     });
 }
 
-async function up(options: Globals, shell: Shell): Promise<void> {
-  const { schema } = options;
+/** Whether somebody has said which schema is meant. */
+function isSchemaNamed(command: Command): boolean {
+  return Boolean(process.env.CYCLONE_SCHEMA) || command.getOptionValueSourceWithGlobals('schema') !== 'default';
+}
+
+async function up(options: MigrateOptions, shell: Shell, schemaIsNamed: boolean): Promise<void> {
+  const { schema, adopt = false } = options;
   const result = await withPool(options, async (pool) => {
     const client = await pool.connect();
     try {
-      return await migrate(client, { schema, log: (message) => shell.say(message) });
+      // A second installation is hardly what is meant by somebody who has forgotten --schema.
+      const { elsewhere, problem } = await migrationStatus(client, { schema });
+      if (!schemaIsNamed && elsewhere.length > 0 && problem) throw problem;
+      return await migrate(client, { schema, adopt, log: (message) => shell.say(message) });
     } finally {
       client.release();
     }

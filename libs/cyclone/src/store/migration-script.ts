@@ -18,7 +18,7 @@ export function migrationSql(schema = 'public', { from = 0 }: { readonly from?: 
     `select pg_advisory_xact_lock(hashtextextended(${literal(lockName(schema))}, 0));`,
     `create schema if not exists ${quoteIdentifier(schema)};`,
     searchPath(schema),
-    refusesNewer(),
+    refusesOthers(),
     ...shipped.files.filter((file) => file.version > from).map(onceOnly),
     ...functionStatements(shipped).map((sql) => `\n${sql}`),
     'commit;',
@@ -88,14 +88,18 @@ end
 $cyclone$;`;
 }
 
-/** The functions of this library are older than those of a newer schema. */
-function refusesNewer(): string {
+/** The functions of this library are older than those of a newer schema, and tables without a record have an unknown version. */
+function refusesOthers(): string {
   return `do $cyclone$
 begin
   if to_regclass('cyclone_schema_version') is not null then
     if exists (select from cyclone_schema_version where version > ${SCHEMA_VERSION}) then
       raise exception 'The schema is newer than this script, which is for version ${SCHEMA_VERSION}: there is nothing to do.';
     end if;
+    if exists (select from cyclone_schema_version) then return; end if;
+  end if;
+  if to_regclass('cyclone_runs') is not null then
+    raise exception 'The tables are there, but cyclone_schema_version is empty or gone. npx nestjs-cyclone migrate --adopt records their version again.';
   end if;
 end
 $cyclone$;`;

@@ -1,5 +1,6 @@
 import type { DataSource } from 'typeorm';
 import { CycloneError, InvalidOptionError, SchemaVersionError } from '../model/errors/index.js';
+import { adoptSchema } from './adopt-schema.js';
 import { checkSchemaName, quoteIdentifier } from './identifier.js';
 import { shippedMigrations, SCHEMA_VERSION, type ShippedMigrations } from './migration-files.js';
 import { functionStatements, lockName, searchPath, SETTINGS_SQL } from './migration-script.js';
@@ -15,6 +16,11 @@ export interface MigrationClient {
 export interface MigrateOptions {
   /** The Postgres schema that holds the `cyclone_*` objects; made when it does not exist. @default 'public' */
   readonly schema?: string;
+  /**
+   * Whether tables of which `cyclone_schema_version` says nothing are taken over: they are compared with what this library makes, and
+   * their version is recorded again. Without it they are refused. @default false
+   */
+  readonly adopt?: boolean;
   /** Told of each thing that is done, in a sentence. */
   readonly log?: (message: string) => void;
 }
@@ -46,13 +52,14 @@ export interface MigrationStatus extends SchemaStatus {
  * bring a migration with it.
  *
  * @param target an initialized DataSource, or a connected client of `pg` that is not in a transaction
- * @throws SchemaVersionError when the schema is newer and does not work with this library
+ * @throws SchemaVersionError when the schema is newer and does not work with this library, and when its tables are there without a
+ *   record of their version, unless `adopt` says so and they are what this library makes
  * @throws InvalidOptionError for a schema name that Postgres does not take, a server older than 14, a DataSource of another database
  * @throws CycloneError naming the file that failed; nothing was changed then
  */
 export async function migrate(
   target: DataSource | MigrationClient,
-  { schema = 'public', log = () => undefined }: MigrateOptions = {},
+  { schema = 'public', adopt = false, log = () => undefined }: MigrateOptions = {},
 ): Promise<MigrationResult> {
   checkSchemaName(schema);
   const shipped = shippedMigrations();
@@ -60,7 +67,7 @@ export async function migrate(
     // READ COMMITTED, whatever the default is: what another process has done is looked up after the lock is ours.
     await query('begin isolation level read committed read write');
     try {
-      const result = await migrateLocked(query, shipped, schema, log);
+      const result = await migrateLocked(query, shipped, { schema, adopt, log });
       await query('commit');
       return result;
     } catch (error) {
@@ -90,8 +97,7 @@ export async function migrationStatus(
 export async function migrateLocked(
   query: Query,
   shipped: ShippedMigrations,
-  schema: string,
-  log: (message: string) => void,
+  { schema, adopt, log }: Required<MigrateOptions>,
 ): Promise<MigrationResult> {
   const [server] = await query(`select current_setting('server_version_num') as version`);
   const tooOld = serverVersionProblem(Number(server?.version));
@@ -99,7 +105,16 @@ export async function migrateLocked(
 
   await query(SETTINGS_SQL);
   await query('select pg_advisory_xact_lock(hashtextextended($1, 0))', [lockName(schema)]);
-  const status = await readSchemaStatus(query, schema);
+  let status = await readSchemaStatus(query, schema);
+  if (status.unrecorded.length > 0) {
+    const problem = schemaProblem(status);
+    if (problem && !adopt) throw problem;
+    const version = await adoptSchema(query, shipped.files, schema);
+    log(`Recorded version ${version} again: the schema is what this library makes.`);
+    status = await readSchemaStatus(query, schema);
+  }
+  for (const other of status.elsewhere)
+    log(`The schema ${quoteIdentifier(other)} has a Cyclone too; this is another one.`);
   const { version: found, functionsChecksum } = status;
   if (found !== null && found > SCHEMA_VERSION) {
     const problem = schemaProblem(status);

@@ -84,7 +84,7 @@ async function migrateInside(queryRunner: QueryRunner, schema: string): Promise<
     [CHANGED_SETTINGS],
   );
   if (found?.isolation !== 'read committed') throw new UnsafeIsolationError(String(found?.isolation));
-  await migrateLocked(query, shippedMigrations(), schema, () => undefined);
+  await migrateLocked(query, shippedMigrations(), { schema, adopt: false, log: () => undefined });
   // The transaction may go on with migrations of the application.
   await query('select set_config(name, value, true) from unnest($1::text[], $2::text[]) s(name, value)', [
     CHANGED_SETTINGS,

@@ -55,16 +55,17 @@ export class SchemaVersionError extends CycloneError {
     identify(this, 'SchemaVersionError');
   }
   constructor(
-    /** The version in the database; null when the tables are missing. */
+    /** The version in the database; null when the tables are missing, or when nobody knows their version. */
     readonly found: number | null,
     readonly required: number,
-    remedy: string,
+    /** What to do. */
+    readonly remedy: string,
+    /** What is wrong, where it is neither that the tables are missing nor that they have another version. */
+    readonly situation: string = found === null
+      ? `The Cyclone tables are missing; this library needs schema version ${required}.`
+      : `The Cyclone schema has version ${found}, this library needs ${required}.`,
   ) {
-    super(
-      found === null
-        ? `The Cyclone tables are missing; this library needs schema version ${required}. ${remedy}`
-        : `The Cyclone schema has version ${found}, this library needs ${required}. ${remedy}`,
-    );
+    super(`${situation} ${remedy}`);
   }
 }
 

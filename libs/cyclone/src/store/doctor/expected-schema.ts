@@ -1,63 +1,60 @@
 // What the migrations make, so that the doctor notices what was changed by hand. A test compares it with a migrated database.
 
-/** Tables and views with their columns and types. */
+/** Tables and views with their columns and types, which have their names in pg_type: how others are printed depends on settings. */
 export const EXPECTED_TABLES: Readonly<Record<string, string>> = {
   cyclone_attempts:
-    'run_id bigint, node text, generation integer, attempt integer, worker text, ' +
-    'started_at timestamp with time zone, ended_at timestamp with time zone, outcome text, error text, ' +
+    'run_id int8, node text, generation int4, attempt int4, worker text, ' +
+    'started_at timestamptz, ended_at timestamptz, outcome text, error text, ' +
     'error_kind text, panic_stack text',
   cyclone_audit:
-    'id bigint, at timestamp with time zone, actor text, action text, run_id bigint, node text, ' +
-    'reason text, affected bigint, detail jsonb',
-  cyclone_deps: 'run_id bigint, depends_on text, node text',
-  cyclone_marks: 'name text, run_id bigint, at timestamp with time zone',
+    'id int8, at timestamptz, actor text, action text, run_id int8, node text, ' +
+    'reason text, affected int8, detail jsonb',
+  cyclone_deps: 'run_id int8, depends_on text, node text',
+  cyclone_marks: 'name text, run_id int8, at timestamptz',
   cyclone_runs:
-    'id bigint, workflow text, state text, open_steps integer, uncontained_discards integer, ' +
-    'result_node text, once_key text, once_hash text, once_token uuid, parent_run_id bigint, parent_node text, ' +
-    'tags jsonb, created_at timestamp with time zone, starts_at timestamp with time zone, ' +
-    'deadline_ms bigint, deadline_at timestamp with time zone, deadline_left_ms bigint, ' +
-    'paused_at timestamp with time zone, failed_at timestamp with time zone, ' +
-    'cancelled_at timestamp with time zone, finished_at timestamp with time zone, cancel_reason text',
-  cyclone_schema_version:
-    'version integer, name text, compatible_from integer, functions text, applied_at timestamp with time zone',
+    'id int8, workflow text, state text, open_steps int4, uncontained_discards int4, ' +
+    'result_node text, once_key text, once_hash text, once_token uuid, parent_run_id int8, parent_node text, ' +
+    'tags jsonb, created_at timestamptz, starts_at timestamptz, ' +
+    'deadline_ms int8, deadline_at timestamptz, deadline_left_ms int8, ' +
+    'paused_at timestamptz, failed_at timestamptz, ' +
+    'cancelled_at timestamptz, finished_at timestamptz, cancel_reason text',
+  cyclone_schema_version: 'version int4, name text, compatible_from int4, functions text, applied_at timestamptz',
   cyclone_steps:
-    'run_id bigint, node text, node_type text, kind text, queue text, priority integer, state text, ' +
-    'open_deps integer, dependents integer, on_dep_failure text, input jsonb, input_spec jsonb, ' +
-    'output jsonb, attempt integer, max_attempts integer, backoff jsonb, timeout_ms bigint, ' +
-    'reclaims integer, retention_ms bigint, scheduled_at timestamp with time zone, ' +
-    'available_at timestamp with time zone, lease_owner text, lease_expiry timestamp with time zone, ' +
-    'lease_generation integer, started_at timestamp with time zone, ' +
-    'finished_at timestamp with time zone, error text, error_kind text, error_fingerprint text, ' +
-    'panic_stack text, contained boolean, wake_at timestamp with time zone, wait_ms bigint, ' +
-    'wait_left_ms bigint, parent_node text, item_index integer, concurrency integer, progress real, ' +
-    'progress_note text, progress_generation integer',
-  cyclone_stranded_runs: 'run_id bigint, found_at timestamp with time zone, checked_at timestamp with time zone',
-  cyclone_v_dlq:
-    'kind text, error_kind text, steps bigint, runs bigint, oldest timestamp with time zone, ' +
-    'newest timestamp with time zone',
+    'run_id int8, node text, node_type text, kind text, queue text, priority int4, state text, ' +
+    'open_deps int4, dependents int4, on_dep_failure text, input jsonb, input_spec jsonb, ' +
+    'output jsonb, attempt int4, max_attempts int4, backoff jsonb, timeout_ms int8, ' +
+    'reclaims int4, retention_ms int8, scheduled_at timestamptz, ' +
+    'available_at timestamptz, lease_owner text, lease_expiry timestamptz, ' +
+    'lease_generation int4, started_at timestamptz, ' +
+    'finished_at timestamptz, error text, error_kind text, error_fingerprint text, ' +
+    'panic_stack text, contained bool, wake_at timestamptz, wait_ms int8, ' +
+    'wait_left_ms int8, parent_node text, item_index int4, concurrency int4, progress float4, ' +
+    'progress_note text, progress_generation int4',
+  cyclone_stranded_runs: 'run_id int8, found_at timestamptz, checked_at timestamptz',
+  cyclone_v_dlq: 'kind text, error_kind text, steps int8, runs int8, oldest timestamptz, newest timestamptz',
   cyclone_v_kinds:
-    'kind text, pending bigint, available bigint, running bigint, waiting bigint, paused bigint, ' +
+    'kind text, pending int8, available int8, running int8, waiting int8, paused int8, ' +
     'oldest_available_age interval',
   cyclone_v_runs:
-    'id bigint, workflow text, state text, open_steps integer, uncontained_discards integer, ' +
-    'result_node text, once_key text, parent_run_id bigint, parent_node text, tags jsonb, ' +
-    'created_at timestamp with time zone, starts_at timestamp with time zone, ' +
-    'deadline_at timestamp with time zone, deadline_ms bigint, paused_at timestamp with time zone, ' +
-    'failed_at timestamp with time zone, cancelled_at timestamp with time zone, ' +
-    'finished_at timestamp with time zone, cancel_reason text',
+    'id int8, workflow text, state text, open_steps int4, uncontained_discards int4, ' +
+    'result_node text, once_key text, parent_run_id int8, parent_node text, tags jsonb, ' +
+    'created_at timestamptz, starts_at timestamptz, ' +
+    'deadline_at timestamptz, deadline_ms int8, paused_at timestamptz, ' +
+    'failed_at timestamptz, cancelled_at timestamptz, ' +
+    'finished_at timestamptz, cancel_reason text',
   cyclone_v_steps:
-    'run_id bigint, node text, node_type text, kind text, queue text, priority integer, state text, ' +
-    'open_deps integer, dependents integer, on_dep_failure text, input jsonb, output jsonb, ' +
-    'attempt integer, max_attempts integer, backoff jsonb, timeout_ms bigint, reclaims integer, ' +
-    'retention_ms bigint, scheduled_at timestamp with time zone, ' +
-    'available_at timestamp with time zone, lease_owner text, lease_expiry timestamp with time zone, ' +
-    'lease_generation integer, lease_expired boolean, started_at timestamp with time zone, ' +
-    'finished_at timestamp with time zone, error text, error_kind text, error_fingerprint text, ' +
-    'panic_stack text, contained boolean, wake_at timestamp with time zone, wait_ms bigint, ' +
-    'parent_node text, item_index integer, concurrency integer, progress real, progress_note text',
+    'run_id int8, node text, node_type text, kind text, queue text, priority int4, state text, ' +
+    'open_deps int4, dependents int4, on_dep_failure text, input jsonb, output jsonb, ' +
+    'attempt int4, max_attempts int4, backoff jsonb, timeout_ms int8, reclaims int4, ' +
+    'retention_ms int8, scheduled_at timestamptz, ' +
+    'available_at timestamptz, lease_owner text, lease_expiry timestamptz, ' +
+    'lease_generation int4, lease_expired bool, started_at timestamptz, ' +
+    'finished_at timestamptz, error text, error_kind text, error_fingerprint text, ' +
+    'panic_stack text, contained bool, wake_at timestamptz, wait_ms int8, ' +
+    'parent_node text, item_index int4, concurrency int4, progress float4, progress_note text',
   cyclone_workers:
-    'id text, host text, pid integer, version text, queues jsonb, kinds text[], ' +
-    'started_at timestamp with time zone, last_seen_at timestamp with time zone, draining boolean, waiting jsonb',
+    'id text, host text, pid int4, version text, queues jsonb, kinds _text, ' +
+    'started_at timestamptz, last_seen_at timestamptz, draining bool, waiting jsonb',
 };
 
 export const EXPECTED_INDEXES: readonly string[] = [

@@ -10,14 +10,15 @@ export const checkVersion: Check = async ({ query, schema }) => {
   const status = await readSchemaStatus(query, schema);
   const problem = schemaProblem(status);
   if (!problem) return ok('schema', `The schema has version ${status.version} and works with this library.`);
-  return [{ check: 'schema', level: 'error', message: problem.message, advice: 'Run cyclone migrate.' }];
+  return [{ check: 'schema', level: 'error', message: problem.situation, advice: problem.remedy }];
 };
 
 /** Are tables, columns and indexes there as the migrations made them? More than these is no drift: a newer schema has more. */
 export const checkTables: Check = async ({ query, schema }) => {
   const columns = await query(
-    `select c.relname || '.' || a.attname || ' ' || format_type(a.atttypid, a.atttypmod) as name
+    `select c.relname || '.' || a.attname || ' ' || t.typname as name
        from pg_class c join pg_namespace n on n.oid = c.relnamespace join pg_attribute a on a.attrelid = c.oid
+       join pg_type t on t.oid = a.atttypid
       where n.nspname = $1 and c.relname ~ '^cyclone_' and c.relkind in ('r', 'v') and a.attnum > 0 and not a.attisdropped`,
     [schema],
   );
@@ -38,7 +39,7 @@ export const checkTables: Check = async ({ query, schema }) => {
       check: 'tables',
       level: 'error',
       message: `Missing, or of another type: ${listed(missing)}.`,
-      advice: 'Somebody changed the tables by hand. Compare with `cyclone migrate sql` and undo it.',
+      advice: 'Somebody changed the tables by hand. Compare with `npx nestjs-cyclone migrate sql` and undo it.',
     });
   }
   const valid = new Set(indexes.filter((row) => row.valid === 'true').map((row) => row.name));
@@ -48,7 +49,7 @@ export const checkTables: Check = async ({ query, schema }) => {
       check: 'indexes',
       level: 'error',
       message: `Missing indexes: ${listed(absent)}.`,
-      advice: 'Create them again as `cyclone migrate sql` shows, with CREATE INDEX CONCURRENTLY.',
+      advice: 'Create them again as `npx nestjs-cyclone migrate sql` shows, with CREATE INDEX CONCURRENTLY.',
     });
   }
   for (const name of indexes.map((row) => String(row.name)).filter((index) => !valid.has(index))) {
@@ -72,7 +73,8 @@ export const checkFunctions: Check = async ({ query, schema }) => {
         check: 'functions',
         level: status.version !== null && status.version > status.required ? 'info' : 'warning',
         message: 'The functions in the database were installed by another version of the library.',
-        advice: 'Fine during a rolling deploy. Otherwise run cyclone migrate with the newest version in use.',
+        advice:
+          'Fine during a rolling deploy. Otherwise run npx nestjs-cyclone migrate with the newest version in use.',
       },
     ];
   }
@@ -89,7 +91,7 @@ export const checkFunctions: Check = async ({ query, schema }) => {
       check: 'functions',
       level: 'error',
       message: `Functions that are missing or were changed by hand: ${listed(changed)}.`,
-      advice: `Make migrate install them again: UPDATE ${quoteIdentifier(schema)}.cyclone_schema_version SET functions = NULL, then cyclone migrate.`,
+      advice: `Make migrate install them again: UPDATE ${quoteIdentifier(schema)}.cyclone_schema_version SET functions = NULL, then npx nestjs-cyclone migrate.`,
     },
   ];
 };
