@@ -2,6 +2,7 @@ import { jest } from '@jest/globals';
 import { chmod, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import pg from 'pg';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createDatabase, openDataSource, type TestDatabase } from '../support/postgres.js';
 import { startProgram, type Child } from './child.js';
@@ -42,6 +43,23 @@ async function leftIn(database: TestDatabase): Promise<unknown[]> {
   }
 }
 
+/** Locks a table of the demo as soon as it is there: before a worker is, which starts after the tables are made. */
+async function lockTable(database: TestDatabase, table: string): Promise<{ release(): Promise<void> }> {
+  const client = new pg.Client({ connectionString: database.url });
+  await client.connect();
+  for (;;) {
+    const { rows } = await client.query<{ name: string }>(
+      `SELECT oid::regclass::text AS name FROM pg_class WHERE relname = $1 AND relkind = 'r'`,
+      [table],
+    );
+    if (rows[0]) {
+      await client.query(`BEGIN; LOCK TABLE ${rows[0].name} IN ACCESS EXCLUSIVE MODE`);
+      return { release: () => client.end() };
+    }
+    await delay(20);
+  }
+}
+
 jest.setTimeout(180_000); // each starts processes that load all of Nest, beside whatever else the machine does
 
 describe('npm run demo', () => {
@@ -49,7 +67,15 @@ describe('npm run demo', () => {
     const child = demo(['--orders', '40', '--kills', '2'], { TMPDIR: folder });
     expect(await child.ended).toBe(0);
     const result = lastLineOf(child);
-    expect(result).toMatchObject({ orders: 40, runsCompleted: 40, ledgerRows: 40, kills: 2, lost: 0, duplicated: 0 });
+    expect(result).toMatchObject({
+      orders: 40,
+      runsCompleted: 40,
+      ledgerRows: 40,
+      kills: 2,
+      lost: 0,
+      duplicated: 0,
+      unfinished: 0,
+    });
     expect(result.ledgerTotal).toBe(result.expectedTotal);
     expect(result.ledgerTotal).toMatch(/^\d+(\.\d+)?$/);
     expect(result.reclaims).toBeGreaterThan(0);
@@ -78,6 +104,8 @@ describe('npm run demo', () => {
         reclaims: 0,
         lost: 0,
         duplicated: 0,
+        failed: 0,
+        unfinished: 0,
       });
       expect(await leftIn(database)).toEqual([]);
     } finally {
@@ -113,13 +141,44 @@ describe('npm run demo', () => {
     }
   });
 
+  it('F9: says unfinished and not lost where nothing moves any more, and ends with 3', async () => {
+    const database = await createDatabase();
+    try {
+      const child = demo(['--orders', '40', '--kills', '0', '--patience', '3'], { DATABASE_URL: database.url });
+      const lock = await lockTable(database, 'card_terminal'); // no charge gets an answer
+      await child.says(/Nothing has moved for 3 seconds: giving up/);
+      await lock.release();
+      expect(await child.ended).toBe(3);
+      const { lost, duplicated, failed, unfinished } = lastLineOf(child);
+      expect({ lost, duplicated, failed }).toEqual({ lost: 0, duplicated: 0, failed: 0 });
+      expect(unfinished).toBeGreaterThan(0);
+      expect(await leftIn(database)).toEqual([]);
+    } finally {
+      await database.drop();
+    }
+  });
+
+  it('F9: kills by the progress of steps, also where no order has ended yet', async () => {
+    const database = await createDatabase();
+    try {
+      const child = demo(['--orders', '12', '--kills', '1'], { DATABASE_URL: database.url });
+      const lock = await lockTable(database, 'outbox'); // no receipt is sent, so no order ends
+      expect(await child.says(/kill -9 worker-/)).not.toMatch(/[1-9]\d*\/12 orders/);
+      await lock.release();
+      expect(await child.ended).toBe(0);
+      expect(lastLineOf(child)).toMatchObject({ orders: 12, ledgerRows: 12, kills: 1, lost: 0, unfinished: 0 });
+    } finally {
+      await database.drop();
+    }
+  });
+
   it.each([
     [['--orders', 'many'], '--orders is "many"'],
     [['--file', '/no/such/file.csv'], '/no/such/file.csv cannot be used'],
     [['--fiel', 'x.csv'], "Unknown option '--fiel'"],
   ])('says what is wrong with %j', async (args, message) => {
     const child = demo(args);
-    expect(await child.ended).toBe(1);
+    expect(await child.ended).toBe(2);
     expect(child.output).toContain(message);
   });
 });

@@ -6,7 +6,7 @@ import { resolve } from 'node:path';
 import { generateOrders } from './generate-orders.js';
 import { parseOptions, USAGE, type DemoOptions } from './options.js';
 import { readOrders, type OrdersFile } from '../orders/read-orders.js';
-import { isPerfect, printTally } from './tally.js';
+import { exitCodeOf, printTally } from './tally.js';
 
 const SHOWN_PROBLEMS = 20;
 
@@ -16,7 +16,7 @@ try {
   else console.log(USAGE);
 } catch (error) {
   console.error(error instanceof Error ? error.message : error);
-  process.exitCode = 1;
+  process.exitCode = 2;
 }
 
 async function main(options: DemoOptions): Promise<void> {
@@ -31,14 +31,14 @@ async function main(options: DemoOptions): Promise<void> {
 
   // Nest and TypeORM take their time to load: only now, so that a wrong option is told at once.
   const { runDemo } = await import('./run-demo.js');
-  const tally = await runDemo(orders, options.kills, interruption.signal);
+  const tally = await runDemo(orders, options, interruption.signal);
   if (!tally) {
     console.log('Stopped.');
     process.exitCode = 130;
     return;
   }
   printTally(tally);
-  process.exitCode = isPerfect(tally) ? 0 : 1;
+  process.exitCode = exitCodeOf(tally);
 }
 
 async function loadOrders({ file, orders, seed }: DemoOptions): Promise<OrdersFile> {

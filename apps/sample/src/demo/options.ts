@@ -8,14 +8,20 @@ export interface DemoOptions {
   seed: number;
   /** How often a worker is killed, at most. */
   kills: number;
+  /** After so many seconds in which nothing moves, the demo gives up. */
+  patience: number;
 }
 
-export const USAGE = `npm run demo -- [--file orders.csv | --orders 200 --seed 1] [--kills 5]
+export const USAGE = `npm run demo -- [--file orders.csv | --orders 200 --seed 1] [--kills 5] [--patience 300]
 
-  --file    a CSV file with the columns order_id, product_id, unit_price, quantity and discount
-  --orders  how many orders to generate when there is no file
-  --seed    the same seed generates the same orders
-  --kills   how often a worker is ended with kill -9`;
+  --file      a CSV file with the columns order_id, product_id, unit_price, quantity and discount
+  --orders    how many orders to generate when there is no file
+  --seed      the same seed generates the same orders
+  --kills     how often a worker is ended with kill -9
+  --patience  after how many seconds in which no step moves it gives up
+
+It ends with 0 when every order was charged once, 1 when one was lost, charged twice or failed, 2 when it could not run, 3 when it gave up and orders
+are unfinished, 130 when it was interrupted.`;
 
 /** @throws Error that names the option and what it may be; `null` when the user asked for help */
 export function parseOptions(args: string[]): DemoOptions | null {
@@ -26,6 +32,7 @@ export function parseOptions(args: string[]): DemoOptions | null {
       orders: { type: 'string', default: '200' },
       seed: { type: 'string', default: '1' },
       kills: { type: 'string', default: '5' },
+      patience: { type: 'string', default: '300' },
       help: { type: 'boolean', short: 'h', default: false },
     },
   });
@@ -35,6 +42,7 @@ export function parseOptions(args: string[]): DemoOptions | null {
     orders: wholeNumber('--orders', values.orders, 1),
     seed: wholeNumber('--seed', values.seed, 0),
     kills: wholeNumber('--kills', values.kills, 0),
+    patience: wholeNumber('--patience', values.patience, 1),
   };
 }
 

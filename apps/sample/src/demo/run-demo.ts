@@ -7,24 +7,23 @@ import { OrdersService } from '../orders/orders.service.js';
 import type { PlaceOrderDto } from '../orders/place-order.dto.js';
 import { Settings } from '../settings.js';
 import { openDemoDatabase } from './database.js';
+import type { DemoOptions } from './options.js';
 import { ProgressBar } from './progress-bar.js';
 import { countReclaims, takeTally, type Tally } from './tally.js';
 import { WorkerFleet } from './worker-fleet.js';
 
 const WORKERS = 2;
-/** Few slots, slow charges and short leases: so a kill always hits work, and the others soon take it over. */
-const WORKER_OPTIONS = { queues: { default: 5 }, leaseTtl: '2s', pollInterval: '500ms' } as const;
+/** Few slots, slow charges and short leases: so a kill always hits work, and the others soon take it over, however often. */
+const WORKER_OPTIONS = { queues: { default: 5 }, leaseTtl: '2s', pollInterval: '500ms', maxReclaims: false } as const;
 const CARD_LATENCY_MS = 250;
 
 const SUBMITTERS = 8;
 const LOOK_MS = 100;
-/** When nothing happens for so long, what is missing counts as lost. */
-const PATIENCE_MS = 60_000;
 
 /** Submits the orders, lets the workers do them and kills workers meanwhile. Null when it was interrupted. */
 export async function runDemo(
   orders: PlaceOrderDto[],
-  kills: number,
+  { kills, patience }: Pick<DemoOptions, 'kills' | 'patience'>,
   interruption: AbortSignal,
 ): Promise<Tally | null> {
   console.log(
@@ -39,11 +38,17 @@ export async function runDemo(
       { logger: ['error', 'fatal'], abortOnError: false },
     );
     const fleet = new WorkerFleet(WORKERS, settings, WORKER_OPTIONS);
+    const over = new AbortController();
+    const end = AbortSignal.any([interruption, over.signal]);
+    const accepted = new Set<string>();
     try {
       fleet.start();
-      await Promise.all([submit(app, orders, interruption), watch(app, orders.length, fleet, kills, interruption)]);
+      const submits = submit(app, orders, accepted, end);
+      submits.catch(() => over.abort());
+      await watch(app, { total: orders.length, kills, patience }, fleet, end).finally(() => over.abort());
+      await submits;
       await fleet.stop();
-      return interruption.aborted ? null : await takeTally(app.get(DataSource), orders, fleet.kills);
+      return interruption.aborted ? null : await takeTally(app.get(DataSource), orders, accepted, fleet.kills);
     } finally {
       await fleet.stop();
       await app.close();
@@ -53,42 +58,74 @@ export async function runDemo(
   }
 }
 
-async function submit(app: INestApplicationContext, orders: PlaceOrderDto[], interruption: AbortSignal): Promise<void> {
+/** @param accepted gets the ids of the orders that were accepted */
+async function submit(
+  app: INestApplicationContext,
+  orders: PlaceOrderDto[],
+  accepted: Set<string>,
+  end: AbortSignal,
+): Promise<void> {
   const service = app.get(OrdersService);
   const rest = orders.values();
   const submitter = async () => {
     for (const order of rest) {
-      if (interruption.aborted) return;
+      if (end.aborted) return;
       await service.place(order);
+      accepted.add(order.id);
     }
   };
   await Promise.all(Array.from({ length: SUBMITTERS }, submitter));
 }
 
+/** What a look at the database shows. Nothing moves while it stays the same. */
+interface Progress {
+  runs: number;
+  ended: number;
+  steps: number;
+  completed: number;
+  attempts: number;
+  workers: number;
+}
+
+async function look(db: DataSource): Promise<Progress> {
+  const [progress] = await db.query(`
+    SELECT (SELECT count(*)::int FROM cyclone_v_runs) AS runs,
+           (SELECT count(*)::int FROM cyclone_v_runs WHERE finished_at IS NOT NULL) AS ended,
+           (SELECT count(*)::int FROM cyclone_v_steps) AS steps,
+           (SELECT count(*)::int FROM cyclone_v_steps WHERE state = 'completed') AS completed,
+           (SELECT count(*)::int FROM cyclone_attempts) AS attempts,
+           (SELECT count(*)::int FROM cyclone_workers) AS workers`);
+  return progress;
+}
+
+/** Waits for the end of all runs as long as anything moves. */
 async function watch(
   app: INestApplicationContext,
-  total: number,
+  { total, kills, patience }: { total: number; kills: number; patience: number },
   fleet: WorkerFleet,
-  kills: number,
-  interruption: AbortSignal,
+  end: AbortSignal,
 ): Promise<void> {
   const db = app.get(DataSource);
   const bar = new ProgressBar(total, 'orders');
-  let done = 0;
-  for (let changedAt = Date.now(); done < total && !interruption.aborted;) {
+  let seen = '';
+  for (let movedAt = Date.now(); !end.aborted;) {
     if (fleet.failure) throw fleet.failure;
-    const [{ ended }] = await db.query(
-      `SELECT count(*)::int AS ended FROM cyclone_v_runs WHERE finished_at IS NOT NULL`,
-    );
-    if (ended > done) changedAt = Date.now();
-    else if (Date.now() - changedAt > PATIENCE_MS) break;
-    done = ended;
-    bar.update(done, `${fleet.kills} kills  ${await countReclaims(db)} reclaims`);
-
-    // The kills are spread over the work: each one comes after some progress.
-    const due = fleet.kills < kills && done >= (total * (fleet.kills + 1)) / (kills + 1);
-    if (due && done < total) await killSomebodyAtWork(db, fleet, bar);
-    await delay(LOOK_MS, undefined, { signal: interruption }).catch(() => undefined);
+    const progress = await look(db);
+    const { runs, ended, steps, completed } = progress;
+    const now = JSON.stringify({ ...progress, started: fleet.started });
+    if (now !== seen) movedAt = Date.now();
+    seen = now;
+    bar.update(ended, `${completed} steps  ${fleet.kills} kills  ${await countReclaims(db)} reclaims`);
+    if (ended >= total) break;
+    if (Date.now() - movedAt > patience * 1000) {
+      bar.log(`Nothing has moved for ${patience} seconds: giving up.`);
+      break;
+    }
+    // The kills are spread over the work, which is in steps: many of them may be done before the first order has ended.
+    const allSteps = runs === 0 ? Infinity : (steps / runs) * total;
+    const isDue = fleet.kills < kills && completed >= (allSteps * (fleet.kills + 1)) / (kills + 1);
+    if (isDue) await killSomebodyAtWork(db, fleet, bar);
+    await delay(LOOK_MS, undefined, { signal: end }).catch(() => undefined);
   }
   bar.end();
 }

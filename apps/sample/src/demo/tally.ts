@@ -12,23 +12,27 @@ export interface Tally {
   reclaims: number;
   lost: number;
   duplicated: number;
+  failed: number;
+  unfinished: number;
 }
 
 /**
- * An order is lost if it has no completed run, no ledger row, or not all of its stock rows. A row is duplicated if it is one
- * more than an order has charges or lines. No unique key keeps such rows out of these tables.
+ * An order is unfinished while its run has not ended, or when it was never accepted, and failed when its run is. It is lost if it was accepted and has
+ * no run, or its run is completed without a ledger row or all of its stock rows. A row is duplicated if it is one more than an order has charges or lines.
+ * No unique key keeps such rows out of these tables.
  */
 const OUTCOME = `
   WITH expected AS (
-    SELECT order_id, count(*) AS lines
-    FROM unnest($1::text[]) AS order_id
+    SELECT order_id, count(*) AS lines, bool_or(is_accepted) AS is_accepted
+    FROM unnest($1::text[], $2::boolean[]) AS line (order_id, is_accepted)
     GROUP BY order_id
   ), outcome AS (
     SELECT
       (SELECT count(*) FROM orders JOIN cyclone_v_runs AS runs ON runs.id = orders.run_id
        WHERE orders.id = order_id AND runs.state = 'completed') AS completed,
+      (SELECT max(runs.state) FROM orders JOIN cyclone_v_runs AS runs ON runs.id = orders.run_id WHERE orders.id = order_id) AS state,
       (SELECT count(*) FROM ledger WHERE ledger.order_id = expected.order_id) AS charges,
-      lines,
+      lines, is_accepted,
       (SELECT count(*) FROM stock_movements AS stock WHERE stock.order_id = expected.order_id) AS stock_rows,
       (SELECT count(DISTINCT line) FROM stock_movements AS stock WHERE stock.order_id = expected.order_id) AS stock_lines
     FROM expected
@@ -36,8 +40,10 @@ const OUTCOME = `
   SELECT
     count(*)::int AS orders,
     coalesce(sum(completed), 0)::int AS "runsCompleted",
-    (count(*) FILTER (WHERE completed = 0 OR charges = 0 OR stock_lines < lines))::int AS lost,
-    coalesce(sum(greatest(completed - 1, 0) + greatest(charges - 1, 0) + (stock_rows - stock_lines)), 0)::int AS duplicated
+    (count(*) FILTER (WHERE CASE WHEN state IS NULL THEN is_accepted ELSE state = 'completed' AND (charges = 0 OR stock_lines < lines) END))::int AS lost,
+    coalesce(sum(greatest(completed - 1, 0) + greatest(charges - 1, 0) + (stock_rows - stock_lines)), 0)::int AS duplicated,
+    (count(*) FILTER (WHERE state IN ('failed', 'cancelled')))::int AS failed,
+    (count(*) FILTER (WHERE CASE WHEN state IS NULL THEN NOT is_accepted ELSE state NOT IN ('completed', 'failed', 'cancelled') END))::int AS unfinished
   FROM outcome`;
 
 /** PostgreSQL's numeric does the sum here; the workers calculate with their own decimals. */
@@ -45,9 +51,15 @@ const EXPECTED_TOTAL = `
   SELECT trim_scale(coalesce(sum(price * quantity * (1 - discount)), 0))::text AS total
   FROM unnest($1::numeric[], $2::numeric[], $3::numeric[]) AS line (price, quantity, discount)`;
 
-export async function takeTally(db: DataSource, orders: PlaceOrderDto[], kills: number): Promise<Tally> {
+/** @param accepted the ids of the orders that were accepted */
+export async function takeTally(
+  db: DataSource,
+  orders: PlaceOrderDto[],
+  accepted: ReadonlySet<string>,
+  kills: number,
+): Promise<Tally> {
   const lines = orders.flatMap((order) => order.lines.map((line) => ({ id: order.id, ...line })));
-  const [outcome] = await db.query(OUTCOME, [lines.map(({ id }) => id)]);
+  const [outcome] = await db.query(OUTCOME, [lines.map(({ id }) => id), lines.map(({ id }) => accepted.has(id))]);
   const [expected] = await db.query(EXPECTED_TOTAL, [
     lines.map(({ unitPrice }) => unitPrice),
     lines.map(({ quantity }) => quantity),
@@ -66,6 +78,8 @@ export async function takeTally(db: DataSource, orders: PlaceOrderDto[], kills: 
     reclaims: await countReclaims(db),
     lost: outcome.lost,
     duplicated: outcome.duplicated,
+    failed: outcome.failed,
+    unfinished: outcome.unfinished,
   };
 }
 
@@ -75,14 +89,12 @@ export async function countReclaims(db: DataSource): Promise<number> {
   return row.reclaims;
 }
 
-export function isPerfect(tally: Tally): boolean {
-  return (
-    tally.lost === 0 &&
-    tally.duplicated === 0 &&
-    tally.runsCompleted === tally.orders &&
-    tally.ledgerRows === tally.orders &&
-    tally.ledgerTotal === tally.expectedTotal
-  );
+/** 0 when every order was charged once, 3 when there is nothing wrong but that some are unfinished, else 1. */
+export function exitCodeOf(tally: Tally): number {
+  if (tally.lost > 0 || tally.duplicated > 0 || tally.failed > 0) return 1;
+  if (tally.unfinished > 0) return 3;
+  const isExact = tally.ledgerRows === tally.orders && tally.ledgerTotal === tally.expectedTotal;
+  return isExact && tally.runsCompleted === tally.orders ? 0 : 1;
 }
 
 export function printTally(tally: Tally): void {

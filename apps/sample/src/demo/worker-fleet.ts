@@ -21,7 +21,8 @@ export class WorkerFleet {
   /** Set when workers die although nobody kills them. */
   failure?: Error;
   private readonly members = new Set<Member>();
-  private started = 0;
+  /** How many processes so far. */
+  started = 0;
   private accidents = 0;
   private stopping = false;
 
