@@ -115,7 +115,7 @@ export class PlaceOrder implements WorkflowDefinition<Order, Receipt> {
   }
 }
 
-@Workflow()
+@Workflow({ name: 'no_result' })
 export class NoResult implements WorkflowDefinition<Receipt, void> {
   define(b: WorkflowBuilder, receipt: Receipt): void {
     b.action(orders.sendReceipt, lit(receipt));

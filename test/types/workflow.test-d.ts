@@ -198,11 +198,18 @@ class WrongResult implements WorkflowDefinition<Order, Receipt> {
     return builder.step(orders.validate, lit(o));
   }
 }
+// @ts-expect-error a workflow has a name of its own: a build tool may change that of the class (R40)
+@Workflow({ runDeadline: '1d' })
+class WithoutName {
+  define(builder: WorkflowBuilder, o: Order): void {
+    builder.step(orders.validate, lit(o));
+  }
+}
 class OrderDto {
   id!: string;
 }
 // @ts-expect-error options.input is not what define() takes
-@Workflow({ input: OrderDto })
+@Workflow({ name: 'wrong_input', input: OrderDto })
 class WrongInput {
   define(builder: WorkflowBuilder, o: Order): void {
     builder.step(orders.validate, lit(o));
@@ -229,4 +236,4 @@ ctx.progress(1, 'pages', 3);
 // @ts-expect-error it is abstract
 const made = new StepContext();
 
-void [OrderSteps, Bad, NotAWorkflow, WrongResult, WrongInput, later, both, text, never, nothing, made];
+void [WithoutName, OrderSteps, Bad, NotAWorkflow, WrongResult, WrongInput, later, both, text, never, nothing, made];

@@ -2,7 +2,7 @@ import { InvalidGraphError } from '../model/errors/graph-errors.js';
 import type { ExecutionOptions } from '../model/options.js';
 import { encodePayload } from '../model/payload.js';
 import { WorkflowBuilder } from './builder.js';
-import { checkNodeName } from './check.js';
+import { checkKind, checkNodeName } from './check.js';
 import { GraphDraft } from './draft.js';
 import { metadataOf } from './handle.js';
 import type { PlanContext } from './plan-context.js';
@@ -44,6 +44,8 @@ export function standalonePlan(
   const { kind, nodeType } = handler;
   const problem = checkNodeName(kind);
   if (problem !== undefined) throw new InvalidGraphError(`The job of ${handler.owner} ${problem}`, { node: kind });
+  const unnamed = checkKind(handler);
+  if (unnamed !== undefined) throw new InvalidGraphError(`The name of ${handler.owner} ${unnamed}`, { node: kind });
   const { queue, priority, maxAttempts, policyJson } = context.settingsOf(handler, submit);
   return {
     workflow: kind,

@@ -1,4 +1,6 @@
+import { looksMinified } from '../model/minified-name.js';
 import { isStorable } from '../model/storable-text.js';
+import type { HandlerMetadata } from './metadata.js';
 
 /** Longest name of a node, in bytes of UTF-8. */
 export const MAX_NODE_NAME_BYTES = 512;
@@ -12,4 +14,14 @@ export function checkNodeName(name: unknown): string | undefined {
   }
   if (!isStorable(name)) return 'has a name that Postgres cannot store: U+0000 or half of a surrogate pair.';
   return undefined;
+}
+
+/** Why the kind of a handler may not be stored although it can be (R40), as the end of a sentence; undefined when it may. */
+export function checkKind({ kind, nodeType, options }: HandlerMetadata): string | undefined {
+  if (options.name !== undefined || kind === '' || !looksMinified(kind)) return undefined;
+  const decorator = nodeType === 'step' ? 'Step' : 'Action';
+  return (
+    `is missing, and its method is called "${kind}", as if a build tool had renamed it. The kind is stored with every step, ` +
+    `and the next build may rename another method so. Write one that stays: @${decorator}({ name: 'charge_card' }).`
+  );
 }

@@ -2,7 +2,7 @@ import { InvalidGraphError } from '../model/errors/graph-errors.js';
 import { checkKeys } from '../model/known-keys.js';
 import type { ExecutionOptions } from '../model/options.js';
 import { DEP_FAILURE_POLICIES } from '../model/states.js';
-import { checkNodeName } from './check.js';
+import { checkKind, checkNodeName } from './check.js';
 import { compileInput } from './compile-input.js';
 import { metadataOf, type Node } from './handle.js';
 import type { HandlerMetadata } from './metadata.js';
@@ -155,6 +155,9 @@ export class GraphDraft {
         name ?? handler.kind,
       );
     }
+    const problem = checkKind(handler);
+    if (problem !== undefined)
+      throw this.error(`has a handler, ${handler.owner}, whose name ${problem}`, name ?? handler.kind);
     return handler;
   }
 

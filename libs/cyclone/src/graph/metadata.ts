@@ -26,8 +26,9 @@ export interface HandlerLookup {
 
 /** What `@Workflow()` says about a class. */
 export interface WorkflowMetadata {
+  /** Empty when it was not given, which the application refuses at its start (R40). */
   readonly name: string;
-  readonly options: WorkflowOptions;
+  readonly options: Partial<WorkflowOptions>;
 }
 
 /** Keeps metadata by (prototype, key): a decorator that replaces the function does not lose it (C18). */

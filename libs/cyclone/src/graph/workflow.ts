@@ -16,8 +16,11 @@ export interface WorkflowDefinition<In, Out> {
 
 /** Options of `@Workflow()`. */
 export interface WorkflowOptions<In = any> {
-  /** Unique in the application; stored with every run. @default the name of the class */
-  readonly name?: string;
+  /**
+   * Unique in the application. It is stored with every run, and half of the key of `submitOnce`: keep it when you rename the class, and
+   * write it as a text, because a build tool may change what the class is called (R40).
+   */
+  readonly name: string;
   /** DTO class of the input: `define` gets a validated instance of it (R37). */
   readonly input?: Type<In>;
   /** How long a run may take from its start until it fails (R27). @default no limit */

@@ -34,7 +34,10 @@ export interface ExecutionOptions {
 
 /** Options of `@Step()` and `@Action()`. */
 export interface HandlerOptions<In = unknown> extends ExecutionOptions {
-  /** The kind; unique in the application. @default the name of the method */
+  /**
+   * The kind; unique in the application. It is stored with every step: give it when you rename the method, or when your build renames
+   * properties. A method's name that looks minified is refused at the start (R40). @default the name of the method
+   */
   readonly name?: string;
   /** DTO class of the input: the handler gets a validated instance of it (R37). */
   readonly input?: Type<In>;

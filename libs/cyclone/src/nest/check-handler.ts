@@ -9,8 +9,9 @@ import {
   type HandlerOptions,
   type ResolvedOptions,
 } from '../model/options.js';
+import { looksMinified } from '../model/minified-name.js';
 import { isStorable } from '../model/storable-text.js';
-import { checkNodeName, MAX_NODE_NAME_BYTES as MAX_NAME_BYTES } from '../graph/check.js';
+import { checkKind, checkNodeName, MAX_NODE_NAME_BYTES as MAX_NAME_BYTES } from '../graph/check.js';
 import type { HandlerMetadata } from '../graph/metadata.js';
 import type { WorkflowOptions } from '../graph/workflow.js';
 import { checkEach } from './collect-problems.js';
@@ -30,17 +31,19 @@ export function checkDefaults(problems: CycloneError[], defaults: HandlerDefault
 /** Checks a handler, each option by itself (R22); gives its options unless something is wrong. */
 export function checkHandler(
   problems: CycloneError[],
-  { kind, options }: HandlerMetadata,
+  metadata: HandlerMetadata,
   defaults: HandlerDefaults,
   where: string,
 ): ResolvedOptions | undefined {
   const before = problems.length;
+  const { kind, options } = metadata;
   if (options.name !== undefined && typeof options.name !== 'string') {
     problems.push(new InvalidOptionError(`name of ${where}`, 'must be a string.'));
   } else {
-    const problem = checkNodeName(kind);
+    const wrong = checkNodeName(kind);
     // A standalone job's node, and by default that of a graph, is called like its kind (R5).
-    if (problem !== undefined) problems.push(new InvalidOptionError(`name of ${where}`, nameAdvice(kind, problem)));
+    const problem = wrong === undefined ? checkKind(metadata) : nameAdvice(kind, wrong);
+    if (problem !== undefined) problems.push(new InvalidOptionError(`name of ${where}`, problem));
   }
   checkEach<HandlerOptions>(problems, options, HANDLER_OPTIONS, (one) => checkOne(one, where), {
     suffix: ` of ${where}`,
@@ -51,8 +54,10 @@ export function checkHandler(
 /** Checks a workflow; says whether it is in order. */
 export function checkWorkflow(problems: CycloneError[], workflow: DiscoveredWorkflow, where: string): boolean {
   const before = problems.length;
-  const { name, instance, options } = workflow;
-  if (typeof name !== 'string' || name === '' || Buffer.byteLength(name) > MAX_NAME_BYTES || !isStorable(name)) {
+  const { name, instance, options, target } = workflow;
+  if (name === '' || (name === target.name && looksMinified(name))) {
+    problems.push(new InvalidOptionError(`name of ${where}`, workflowNameAdvice(name)));
+  } else if (typeof name !== 'string' || Buffer.byteLength(name) > MAX_NAME_BYTES || !isStorable(name)) {
     problems.push(
       new InvalidOptionError(
         `name of ${where}`,
@@ -64,7 +69,7 @@ export function checkWorkflow(problems: CycloneError[], workflow: DiscoveredWork
   else if (typeof instance.define !== 'function') {
     problems.push(new InvalidOptionError(`define of ${where}`, 'must be a method: what is provided has none.'));
   }
-  checkEach<WorkflowOptions>(
+  checkEach<Partial<WorkflowOptions>>(
     problems,
     options,
     WORKFLOW_OPTIONS,
@@ -89,6 +94,14 @@ export function checkListener(problems: CycloneError[], { types }: ListenerMetad
     ),
   );
   return false;
+}
+
+function workflowNameAdvice(name: string): string {
+  const fault = name === '' ? 'is missing' : `is "${name}", that of the class, as if a build tool had renamed it`;
+  return (
+    `${fault}. It is stored with every run, and the next build may call another class so. Write one that stays, ` +
+    `as a text and not as the name of the class: @Workflow({ name: 'place_order' }).`
+  );
 }
 
 /** Refuses a provider that has no instance of its own outside of a request. */

@@ -101,7 +101,7 @@ export class CycloneExplorer {
         instance: host.instance as WorkflowDefinition<unknown, unknown>,
         options: metadata.options,
       };
-      found.workflowClaims.push([metadata.name, className(prototype), host.module]);
+      if (metadata.name !== '') found.workflowClaims.push([metadata.name, className(prototype), host.module]);
       if (checkWorkflow(found.problems, workflow, className(prototype))) found.workflows.push(workflow);
       return;
     }

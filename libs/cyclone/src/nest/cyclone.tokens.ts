@@ -1,21 +1,26 @@
-import type { InjectionToken } from '@nestjs/common';
+import type { InjectionToken, Type } from '@nestjs/common';
 import { OperatorClient } from '../client/operator-client.js';
 import { WorkflowClient } from '../client/workflow-client.js';
 import { Engine } from '../store/engine.js';
 import { WorkerPool } from './worker-pool.js';
 
-/** What the token of a part of the unnamed Cyclone is a class for, is a text for a named one. */
-const tokenOf = (part: InjectionToken & { readonly name: string }, name: string | undefined): InjectionToken =>
-  name === undefined ? part : `${name}Cyclone${part.name}`;
+/**
+ * What is provided under a class for the unnamed Cyclone has a text for a named one. The text is written out: in a minified bundle two
+ * classes may have one name (R40).
+ */
+const tokenOf =
+  (part: string, type: Type) =>
+  (name?: string): InjectionToken =>
+    name === undefined ? type : `${name}Cyclone${part}`;
 
 /** The token of a Cyclone's WorkflowClient: the class itself for the unnamed one. */
-export const getWorkflowClientToken = (name?: string): InjectionToken => tokenOf(WorkflowClient, name);
+export const getWorkflowClientToken = tokenOf('WorkflowClient', WorkflowClient);
 
 /** The token of a Cyclone's OperatorClient: the class itself for the unnamed one. */
-export const getOperatorClientToken = (name?: string): InjectionToken => tokenOf(OperatorClient, name);
+export const getOperatorClientToken = tokenOf('OperatorClient', OperatorClient);
 
 /** The token of a Cyclone's WorkerPool: the class itself for the unnamed one. */
-export const getWorkerPoolToken = (name?: string): InjectionToken => tokenOf(WorkerPool, name);
+export const getWorkerPoolToken = tokenOf('WorkerPool', WorkerPool);
 
 /** @internal The token of a Cyclone's engine, for the parts of this package. */
-export const getEngineToken = (name?: string): InjectionToken => tokenOf(Engine, name);
+export const getEngineToken = tokenOf('Engine', Engine);

@@ -25,7 +25,7 @@ export interface DiscoveredWorkflow {
   readonly target: Type;
   // oxlint-disable-next-line typescript/no-explicit-any -- whatever it takes and gives
   readonly instance: WorkflowDefinition<any, any>;
-  readonly options: WorkflowOptions;
+  readonly options: Partial<WorkflowOptions>;
 }
 
 /** An `@OnStepEvent()` method. */

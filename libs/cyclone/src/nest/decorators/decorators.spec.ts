@@ -17,9 +17,13 @@ class Quote {
   define(_b: WorkflowBuilder, _input: string): void {}
 }
 
-@Workflow()
+@Workflow({ name: 'transient' })
 @Injectable({ scope: Scope.TRANSIENT })
-class Unnamed {
+class Transient {
+  define(_b: WorkflowBuilder, _input: string): void {}
+}
+
+class Nameless {
   define(_b: WorkflowBuilder, _input: string): void {}
 }
 
@@ -29,14 +33,15 @@ describe('@Workflow()', () => {
     expect(module.get(Quote).prices).toBe(module.get(Prices));
   });
 
-  it('notes its name and options; the name is that of the class by default', () => {
+  it('notes its name and options; the name is never that of the class (R40)', () => {
     expect(getWorkflowMetadata(Quote)).toEqual({ name: 'quote', options: { name: 'quote', runDeadline: '1d' } });
-    expect(getWorkflowMetadata(Unnamed)).toEqual({ name: 'Unnamed', options: {} });
+    (Workflow as unknown as () => (target: typeof Nameless) => void)()(Nameless);
+    expect(getWorkflowMetadata(Nameless)).toEqual({ name: '', options: {} });
   });
 
   it('keeps the options of an @Injectable() below it', async () => {
-    const module = await Test.createTestingModule({ providers: [Unnamed] }).compile();
-    expect(await module.resolve(Unnamed)).not.toBe(await module.resolve(Unnamed));
+    const module = await Test.createTestingModule({ providers: [Transient] }).compile();
+    expect(await module.resolve(Transient)).not.toBe(await module.resolve(Transient));
   });
 
   it('is not inherited: a subclass would be a second workflow with one name', () => {
