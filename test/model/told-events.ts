@@ -4,7 +4,7 @@ import { EventHub } from '#cyclone/store/event-hub.js';
 import type { Told } from './operations.js';
 
 /** The events of the ways to leave `running` without an end. */
-const PUT_BACK = ['retried', 'snoozed', 'released', 'reclaimed', 'timed_out'];
+const PUT_BACK = ['retried', 'snoozed', 'released', 'reclaimed', 'interrupted', 'timed_out'];
 const RUN_EVENTS: Readonly<Record<string, string>> = { running: 'run_reopened', paused: 'run_paused' };
 
 /** The events that one change of state may be told by (R33); each change has exactly one. */

@@ -90,12 +90,11 @@ describe('a cancelled run', () => {
     },
   });
 
-  it('aborts its handlers at once where notifications arrive (R28, S72)', async () => {
+  it('aborts its handlers at once where notifications arrive (R28, S72, F41)', async () => {
     fixture = await Fixture.open();
     const other = await fixture.another();
     const [started, aborted] = [deferred(), deferred()];
-    await fixture.worker(waits(started.resolve, aborted.resolve), { leaseTtl: '1h' }).start();
-    await fixture.until(`select exists (select 1 from pg_stat_activity where query like 'listen%')`);
+    await fixture.settledWorker(waits(started.resolve, aborted.resolve), { leaseTtl: '1h' });
     const id = await fixture.submitOne(job('work'));
     await started.promise;
     await other.engine.connections.use((session) => other.engine.store.cancel(session, id, 'test'));

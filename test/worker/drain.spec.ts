@@ -141,12 +141,11 @@ describe('a worker that drains steps', () => {
     await expect(started.promise).resolves.toBeUndefined();
   });
 
-  it('hears of work that another process submits (R28)', async () => {
+  it('hears of work that another process submits (R28, F41)', async () => {
     fixture = await Fixture.open();
     const other = await fixture.another();
     const started = deferred();
-    await fixture.worker({ go: () => started.resolve() }, { pollInterval: '1h' }).start();
-    await fixture.until(`select exists (select 1 from pg_stat_activity where query like 'listen%')`);
+    await fixture.settledWorker({ go: () => started.resolve() });
     await other.submit(job('go'));
     await expect(started.promise).resolves.toBeUndefined();
   });

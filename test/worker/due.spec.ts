@@ -3,24 +3,14 @@ import type { StepContext } from '#cyclone/graph/step-context.js';
 import { RetryAfterError } from '#cyclone/model/errors/index.js';
 import { definitions } from '../client/fixture.js';
 import { EchoFlow } from '../client/workflows.js';
-import { dropTemplate, Fixture, job } from './fixture.js';
+import { dropTemplate, Fixture, job, type TestHandlers } from './fixture.js';
 
 let fixture: Fixture;
 afterEach(() => fixture.close());
 afterAll(dropTemplate);
 
-/** Who waits for the poll waits for longer than any test. */
-const NO_POLL = { pollInterval: '1h', listen: false } as const;
-
-/** A worker that has settled: it has ticked, its leases are renewed by the thread, and it has looked for work and found no more. */
-async function idleWorker(handlers: Parameters<Fixture['worker']>[0]): Promise<void> {
-  const worker = fixture.worker({ ...handlers, first: () => 1 }, NO_POLL);
-  await worker.start();
-  while (worker.health().lastTickAt === null || worker.health().renewals.by !== 'thread')
-    await new Promise(setImmediate);
-  const first = await fixture.submitOne(job('first'));
-  await fixture.until(`select state = 'completed' from cyclone_runs where id = $1`, [first]);
-}
+/** Who waits for the poll waits for longer than any test, and nobody is told of anything. */
+const idleWorker = (handlers: TestHandlers): Promise<unknown> => fixture.settledWorker(handlers, {}, { listen: false });
 
 /** A client in the process of the worker. */
 const client = (): WorkflowClient => new WorkflowClient(fixture.engine, definitions, { warn: () => undefined });

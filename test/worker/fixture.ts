@@ -143,6 +143,30 @@ export class Fixture {
     return worker;
   }
 
+  /**
+   * A worker that has settled: it has ticked, its thread renews leases, its own session listens if it is to, and it has looked for work
+   * and found no more. What it does now it does because somebody told it, or because a time has come. It handles the kind `first` too.
+   */
+  async settledWorker(
+    handlers: TestHandlers,
+    options: WorkerOptions = {},
+    settings: WorkerSettings = {},
+  ): Promise<Worker> {
+    const worker = this.worker({ ...handlers, first: () => 1 }, { pollInterval: '1h', ...options }, settings);
+    await worker.start();
+    while (worker.health().lastTickAt === null || worker.health().renewals.by !== 'thread') await sleep(5);
+    if (settings.listen !== false) {
+      await this.until(
+        `select exists (select 1 from pg_stat_activity where datname = current_database() and application_name = 'cyclone-listen'
+                           and state = 'idle' and query like 'listen%')`,
+      );
+    }
+    const first = await this.submitOne(job('first'));
+    await this.until(`select state = 'completed' from cyclone_runs where id = $1`, [first]);
+    while (worker.health().running > 0) await sleep(5);
+    return worker;
+  }
+
   /** Submits runs; gives their ids. */
   async submit(...runs: NewRun[]): Promise<string[]> {
     const ids = await this.engine.connections.use((session) => this.engine.submits.submit(session, runs));

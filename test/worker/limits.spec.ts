@@ -109,11 +109,11 @@ describe('limits of months', () => {
     expect(await fixture.step(id, 'work')).toMatchObject({ state: 'discarded', error_kind: 'deadline' });
   });
 
-  it('serve with worker options of months: work is heard of, a cancellation reaches its handler, the stop is prompt (C12, R28)', async () => {
+  it('serve with worker options of months: work is heard of, a cancellation reaches its handler, the stop is prompt (C12, R28, F41)', async () => {
     fixture = await Fixture.open();
     const aborted = deferred();
     const began = deferred();
-    const worker = fixture.worker(
+    const worker = await fixture.settledWorker(
       {
         quick: () => 'done',
         slow: async (_: unknown, ctx: StepContext) => {
@@ -124,12 +124,11 @@ describe('limits of months', () => {
       },
       { leaseTtl: '90d', stallLimit: '90d', pollInterval: '60d', shutdownTimeout: '60d' },
     );
-    await worker.start();
-    await isState(await fixture.submitOne(job('quick')), 'completed');
+    const other = await fixture.another();
+    await isState((await other.submit(job('quick')))[0] ?? '', 'completed'); // only a notification can tell of it
     const slow = await fixture.submitOne(job('slow'));
     await began.promise;
     await fixture.engine.connections.use((session) => fixture.engine.store.cancel(session, slow, null));
-    const other = await fixture.another();
     // Another process cancels: only a renewal, made at once, can tell this one.
     other.engine.notifier.wake({ cancelled: [slow] });
     await aborted.promise;
