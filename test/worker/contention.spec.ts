@@ -72,7 +72,12 @@ describe('a step that the database refuses to complete', () => {
       ),
     ).toEqual([
       { state: 'completed', error_kind: null, error: null, n: 45 },
-      { state: 'discarded', error_kind: 'permanent', error: 'this output is not wanted', n: 5 },
+      {
+        state: 'discarded',
+        error_kind: 'permanent',
+        error: 'The database refuses the completion of this step: this output is not wanted',
+        n: 5,
+      },
     ]);
   });
 });
