@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { PERMISSIONS } from 'nestjs-cyclone/admin';
 import * as errors from '#cyclone/model/errors/index.js';
 import { ConnectionLostError } from '#cyclone/client/client-errors.js';
+import { DatabaseError } from '#cyclone/client/database-error.js';
 import { openApi } from '#cyclone/admin/open-api.js';
 import { PROBLEMS } from '#cyclone/admin/problem.js';
 import { ROUTES } from '#cyclone/admin/routes/index.js';
@@ -73,6 +74,7 @@ describe('the codes of problems', () => {
       errors.InvalidOptionError,
       errors.SchemaVersionError,
       ConnectionLostError,
+      DatabaseError,
     ];
     for (const { code } of thrown) expect(Object.keys(PROBLEMS)).toContain(code);
   });

@@ -207,6 +207,27 @@ describe('a read', () => {
     );
   });
 
+  it.each([
+    ['53100', 503, 'CYCLONE_DATABASE'],
+    ['22P02', 500, 'CYCLONE_INTERNAL'],
+  ])(
+    'that the database refuses with %s is answered with %i, and none of its words (F50, S17)',
+    async (state, status, code) => {
+      const { id } = await app.app.get(WorkflowClient).submit(Order, { value: 1 }, { delay: '1h' });
+      await fixture.sql(`
+      create function refuse() returns trigger language plpgsql as $$
+      begin raise exception 'the card 4111 is refused' using errcode = '${state}'; end $$`);
+      await fixture.sql('create trigger refuse before update on cyclone_runs for each row execute function refuse()');
+      try {
+        const answer = await app.post(`/runs/${id}/pause`, {});
+        expect({ status: answer.status, code: answer.body.code }).toEqual({ status, code });
+        expect(JSON.stringify(answer.body)).not.toContain('4111');
+      } finally {
+        await fixture.sql('drop function refuse cascade');
+      }
+    },
+  );
+
   it('that loses its connection is answered with 503, and the next one succeeds', async () => {
     const id = (await app.app.get(WorkflowClient).submit(Order, { value: 1 }, { delay: '1h' })).id;
     await fixture.sql('begin');

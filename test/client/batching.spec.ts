@@ -67,7 +67,7 @@ describe('concurrent submits', () => {
     try {
       const outcomes = await Promise.allSettled(Array.from({ length: 30 }, (_, i) => t.client.submit(EchoFlow, i)));
       const refused = outcomes.flatMap((outcome, i) =>
-        outcome.status === 'rejected' ? [[i, outcome.reason.code]] : [],
+        outcome.status === 'rejected' ? [[i, outcome.reason.sqlState]] : [],
       );
       expect(refused).toEqual([[13, '23514']]);
       const ids = outcomes.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value.id] : []));

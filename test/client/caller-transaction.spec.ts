@@ -330,3 +330,44 @@ describe('the transaction of the caller after a refusal (R6)', () => {
     expect(deadlocks).toBe(0);
   });
 });
+
+describe('a connection of the caller that has died (F18)', () => {
+  const lost = { code: 'CYCLONE_CONNECTION_LOST', outcome: 'nothing', transient: true };
+  const calls = {
+    submit: (tx: QueryRunner) => t.client.submit(EchoFlow, 1, { tx }),
+    submitOnce: (tx: QueryRunner) => t.client.submitOnce(EchoFlow, 'died', 1, { tx }),
+    submitMany: (tx: QueryRunner) => t.client.submitMany(EchoFlow, [1, 2], { tx }),
+    enqueue: (tx: QueryRunner) => t.client.enqueue(steps.echo, 1, { tx }),
+  };
+
+  /** A runner in a transaction, and the id of its backend. */
+  async function begun(): Promise<{ runner: QueryRunner; pid: number }> {
+    const runner = t.dataSource.createQueryRunner();
+    await runner.startTransaction();
+    const [{ pid }] = (await runner.query('select pg_backend_pid() as pid')) as [{ pid: number }];
+    return { runner, pid };
+  }
+
+  const terminate = (pid: number) => t.sql('select pg_terminate_backend($1, 10000)', [pid]);
+
+  it.each(Object.entries(calls))('%s says so, whether TypeORM has noticed or not', async (_, call) => {
+    const { runner, pid } = await begun();
+    await terminate(pid);
+    await expect(call(runner)).rejects.toMatchObject(lost);
+    await until(() => runner.isReleased);
+    await expect(call(runner)).rejects.toMatchObject(lost);
+  });
+
+  it('gives the words of the server as the cause where it died under the submit (F51)', async () => {
+    const { runner, pid } = await begun();
+    t.observer = async (call, phase) => {
+      if (call !== 'submit' || phase !== 'before') return;
+      await terminate(pid);
+      await until(() => runner.isReleased);
+    };
+    const error: unknown = await t.client.submit(EchoFlow, 1, { tx: runner }).catch((thrown: unknown) => thrown);
+    t.observer = undefined;
+    expect(error).toMatchObject(lost);
+    expect((error as { cause: Error }).cause.message).toContain('terminating connection due to administrator command');
+  });
+});

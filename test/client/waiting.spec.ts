@@ -175,7 +175,7 @@ describe('waiting for runs', () => {
         throw Object.assign(new Error('relation does not exist'), { code: '42P01' });
       }
     };
-    await expect(run.wait()).rejects.toMatchObject({ code: '42P01' });
+    await expect(run.wait()).rejects.toMatchObject({ code: 'CYCLONE_DATABASE', sqlState: '42P01' });
   });
 
   it('reads large ids as they are (S62)', async () => {

@@ -4,6 +4,7 @@ import type { ClientLogger } from '#cyclone/client/definitions.js';
 import { OperatorClient } from '#cyclone/client/operator-client.js';
 import { Connections } from '#cyclone/store/connections.js';
 import { Engine } from '#cyclone/store/engine.js';
+import { sqlStateOf } from '#cyclone/model/sql-state.js';
 import { checkSchemaName } from '#cyclone/store/identifier.js';
 import { migrationStatus } from '#cyclone/store/migrator.js';
 import { SCHEMA_OPTION, type Globals } from './command-line.js';
@@ -31,7 +32,7 @@ export async function withOperator<T>(
     try {
       return await work(new OperatorClient(engine, logger));
     } catch (error) {
-      if (!SCHEMA_IS_WRONG.has((error as { code?: unknown }).code)) throw error;
+      if (!SCHEMA_IS_WRONG.has(sqlStateOf(error))) throw error;
       const client = await pool.connect();
       try {
         throw (await migrationStatus(client, { schema })).problem ?? error;

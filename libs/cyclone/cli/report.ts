@@ -1,7 +1,6 @@
 import {
   AlreadyTerminalError,
   ChildNotRetryableError,
-  CycloneError,
   InvalidOptionError,
   NodeNotFoundError,
   NotPausedError,
@@ -10,6 +9,7 @@ import {
   SchemaVersionError,
 } from '#cyclone/model/errors/index.js';
 import { ConnectionLostError } from '#cyclone/client/client-errors.js';
+import { sqlStateOf } from '#cyclone/model/sql-state.js';
 import { ExitCode, UsageError } from './command-line.js';
 import { reasonOf, UnreachableError } from './database.js';
 
@@ -26,8 +26,8 @@ export function exitCodeOf(error: unknown): ExitCode {
 export function messageOf(error: unknown): string {
   const message = reasonOf(error);
   if (ConnectionLostError.is(error) && error.cause !== undefined) return `${message} (${reasonOf(error.cause)})`;
-  if (!CycloneError.is(error) && sqlStateOf(error) === '55P03') {
-    return `${message}. Somebody else holds the lock: \`cyclone doctor\` shows transactions that are open for long.`;
+  if (sqlStateOf(error) === '55P03') {
+    return `${message.replace(/\.?$/, '.')} Somebody else holds the lock: \`cyclone doctor\` shows transactions that are open for long.`;
   }
   return message;
 }
@@ -39,9 +39,4 @@ function isOfDatabase(error: unknown): boolean {
     SchemaVersionError.is(error) ||
     sqlStateOf(error) !== undefined
   );
-}
-
-function sqlStateOf(error: unknown): string | undefined {
-  const { code } = (error ?? {}) as { code?: unknown };
-  return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : undefined;
 }

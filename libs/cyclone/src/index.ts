@@ -85,6 +85,7 @@ export type { RenewalState, WorkerHealth } from './worker/worker.js';
 
 // client: submitting, waiting, operating
 export { ClientClosedError, ConnectionLostError } from './client/client-errors.js';
+export { DatabaseError } from './client/database-error.js';
 export {
   OperatorClient,
   type ActOptions,

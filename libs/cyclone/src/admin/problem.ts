@@ -1,5 +1,7 @@
 import type { HttpException } from '@nestjs/common';
+import { DatabaseError } from '../client/database-error.js';
 import { CycloneError } from '../model/errors/cyclone-error.js';
+import { sqlStateOf } from '../model/sql-state.js';
 import { integer, object, text, type Schema } from './schema.js';
 
 /** Every code that a problem may have, with its status and title. The codes of errors are those of the error classes. */
@@ -19,6 +21,7 @@ export const PROBLEMS = {
   CYCLONE_UNSUPPORTED_MEDIA_TYPE: [415, 'The body must be JSON'],
   CYCLONE_INTERNAL: [500, 'Something went wrong'],
   CYCLONE_CONNECTION_LOST: [503, 'The database cannot be reached'],
+  CYCLONE_DATABASE: [503, 'The database cannot do this now'],
   CYCLONE_SCHEMA_VERSION: [503, 'The schema and this library do not fit together'],
   CYCLONE_QUERY_TIMEOUT: [503, 'The database took too long'],
 } as const satisfies Record<string, readonly [number, string]>;
@@ -75,6 +78,10 @@ export function problemOf(thrown: unknown): Problem | undefined {
   if (thrown instanceof RefusedRequest) {
     return { ...known(thrown.code, thrown.message), ...(thrown.problems ? { problems: thrown.problems } : {}) };
   }
+  if (sqlStateOf(thrown) === '57014') {
+    return known('CYCLONE_QUERY_TIMEOUT', 'The query was cancelled. Narrow it down: fewer rows, a state, a kind.');
+  }
+  if (DatabaseError.is(thrown)) return ofDatabase(thrown);
   if (CycloneError.is(thrown)) {
     if (!Object.hasOwn(PROBLEMS, thrown.code)) return undefined;
     const { runId, node } = thrown as { runId?: unknown; node?: unknown };
@@ -84,11 +91,13 @@ export function problemOf(thrown: unknown): Problem | undefined {
       ...(typeof node === 'string' ? { node } : {}),
     };
   }
-  if (isHttpException(thrown)) return ofHttp(thrown);
-  if (sqlStateOf(thrown) === '57014') {
-    return known('CYCLONE_QUERY_TIMEOUT', 'The query was cancelled. Narrow it down: fewer rows, a state, a kind.');
-  }
-  return undefined;
+  return isHttpException(thrown) ? ofHttp(thrown) : undefined;
+}
+
+/** What does not pass by itself is a fault: it belongs into the log. The words of the server may quote values (S17). */
+function ofDatabase({ transient, sqlState }: DatabaseError): Problem | undefined {
+  if (!transient) return undefined;
+  return known('CYCLONE_DATABASE', `The database answered with SQLSTATE ${sqlState}. Try again later.`);
 }
 
 /** The answer to a fault: its cause stays in the log of the application. */
@@ -122,7 +131,3 @@ function ofHttp(exception: HttpException): Problem {
 
 const typeOf = (code: string): string =>
   `urn:nestjs-cyclone:problem:${code.slice(8).toLowerCase().replaceAll('_', '-')}`;
-
-function sqlStateOf(thrown: unknown): unknown {
-  return typeof thrown === 'object' && thrown !== null ? (thrown as { code?: unknown }).code : undefined;
-}

@@ -1,11 +1,16 @@
 import type { DataSource, EntityManager, EntitySubscriberInterface, QueryRunner } from 'typeorm';
+import { CycloneError } from '../model/errors/cyclone-error.js';
 import { InvalidOptionError } from '../model/errors/setup-errors.js';
 import type { Connections } from '../store/connections.js';
+import { isAnswer } from '../store/database-fault.js';
 import type { Session } from '../store/session.js';
+import { ConnectionLostError } from './client-errors.js';
+import { DatabaseError } from './database-error.js';
 
 /**
  * The query runner behind the `tx` of a submit.
  * @throws InvalidOptionError when there is no transaction, which would be a silent autocommit (C5), or one of another DataSource
+ * @throws ConnectionLostError when the connection of the transaction is gone
  */
 export function callerTransaction(tx: EntityManager | QueryRunner, connections: Connections): QueryRunner {
   const runner = queryRunnerOf(tx);
@@ -16,6 +21,8 @@ export function callerTransaction(tx: EntityManager | QueryRunner, connections: 
         'DataSource.transaction() or ctx.completionTx() gives.',
     );
   }
+  // TypeORM releases a connection that breaks, and leaves the transaction as it was.
+  if (runner.isReleased && runner.isTransactionActive) throw lost();
   if (runner.isReleased || !runner.isTransactionActive) {
     throw new InvalidOptionError(
       'tx',
@@ -31,7 +38,20 @@ export function callerTransaction(tx: EntityManager | QueryRunner, connections: 
 /** The last call on each runner: a connection takes one query at a time (S41). */
 const lastCalls = new WeakMap<QueryRunner, Promise<unknown>>();
 
-/** Runs `work` on the connection of the caller's transaction, after what other submits do there. */
+/** A transaction whose connection is gone is rolled back, and the submit with it. */
+function lost(options?: ErrorOptions): ConnectionLostError {
+  return new ConnectionLostError('submit, as all of the transaction that it takes part in,', 'nothing', options);
+}
+
+function refuse(error: unknown): never {
+  if (CycloneError.is(error)) throw error;
+  throw isAnswer(error) ? new DatabaseError('submit', error) : lost({ cause: error });
+}
+
+/**
+ * Runs `work` on the connection of the caller's transaction, after what other submits do there.
+ * @throws ConnectionLostError, DatabaseError
+ */
 export async function inCallerTransaction<T>(
   runner: QueryRunner,
   connections: Connections,
@@ -39,7 +59,7 @@ export async function inCallerTransaction<T>(
 ): Promise<T> {
   const call = (lastCalls.get(runner) ?? Promise.resolve()).then(async () => {
     callerTransaction(runner, connections); // it may have ended while this call waited
-    const result = await work(await connections.join(runner));
+    const result = await connections.join(runner).then(work).catch(refuse);
     if (!runner.isTransactionActive) {
       throw new InvalidOptionError(
         'tx',

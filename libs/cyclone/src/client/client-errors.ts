@@ -1,21 +1,22 @@
-import { CycloneError, identify } from '../model/errors/cyclone-error.js';
+import { CycloneError, identify, markTransient } from '../model/errors/cyclone-error.js';
 
 /** The connection to the database could not be had, or broke under a call. */
 export class ConnectionLostError extends CycloneError {
   static override readonly code = 'CYCLONE_CONNECTION_LOST';
   static {
     identify(this, 'ConnectionLostError');
+    markTransient(this);
   }
   constructor(
     /** What was asked for, for example `submit of place_order`. */
     readonly operation: string,
-    /** `nothing`: it was not sent, asking again is safe. `unknown`: it may have happened although its answer is lost. */
+    /** `nothing`: it did not happen, asking again is safe. `unknown`: it may have happened although its answer is lost. */
     readonly outcome: 'nothing' | 'unknown',
     options?: ErrorOptions,
   ) {
     super(
       outcome === 'nothing'
-        ? `There is no connection to the database, so the ${operation} was not sent. It is safe to try again.`
+        ? `There is no connection to the database, so the ${operation} did not happen. It is safe to try again.`
         : `The connection to the database broke during the ${operation}, so it is unknown whether it happened. ` +
             `Look for its effect before you try again; a submit with submitOnce can simply be repeated.`,
       options,

@@ -3,6 +3,7 @@ import type { Connections } from '../store/connections.js';
 import { isAnswer } from '../store/database-fault.js';
 import type { Session } from '../store/session.js';
 import { ConnectionLostError } from './client-errors.js';
+import { DatabaseError } from './database-error.js';
 import { countForOneCall, type Submission } from './submission.js';
 import { outcomeOf, repeatTransient } from './transient.js';
 
@@ -40,7 +41,7 @@ export class Gatherer<S extends Submission, A> {
     private readonly options: GathererOptions<S, A>,
   ) {}
 
-  /** @throws ConnectionLostError, or what the server answered */
+  /** @throws ConnectionLostError, DatabaseError */
   add(submission: S): Promise<A> {
     return new Promise((resolve, reject) => {
       this.waiting.push({ submission, resolve, reject, repeated: false });
@@ -83,7 +84,7 @@ export class Gatherer<S extends Submission, A> {
         }, 'submit'),
       );
     } catch (error) {
-      if (connected && isAnswer(error)) member.reject(error);
+      if (connected && isAnswer(error)) member.reject(new DatabaseError(nameOf(member), error));
       else this.settleLost([member], error, connected);
     }
   }
@@ -109,10 +110,12 @@ export class Gatherer<S extends Submission, A> {
         member.repeated = true;
         this.waiting.push(member);
       } else {
-        member.reject(
-          new ConnectionLostError(`submit of ${member.submission.run.workflow}`, outcome, { cause: error }),
-        );
+        member.reject(new ConnectionLostError(nameOf(member), outcome, { cause: error }));
       }
     }
   }
+}
+
+function nameOf({ submission }: Member<Submission, never>): string {
+  return `submit of ${submission.run.workflow}`;
 }

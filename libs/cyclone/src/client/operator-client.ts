@@ -66,7 +66,7 @@ export type {
 /**
  * What an operator sees of runs and does to them. A change of one run is one transaction that changes all of it or nothing; one of many
  * runs is one for each (R24). Every method throws InvalidOptionError for options that make no sense, before it asks the database, and
- * ConnectionLostError when that cannot be reached.
+ * ConnectionLostError when that cannot be reached, DatabaseError when it answers with an error of its own.
  */
 export class OperatorClient {
   private readonly changes: RunChanges;

@@ -58,7 +58,7 @@ export class RunHandle<Out> implements SubmittedRun<Out> {
 
   /**
    * The run as it is now.
-   * @throws RunNotFoundError
+   * @throws RunNotFoundError, ConnectionLostError, DatabaseError
    */
   async info(): Promise<RunRecord> {
     const { engine } = this.#access;

@@ -8,6 +8,7 @@ import type { Engine } from '../store/engine.js';
 import type { RunOutcome } from '../store/run-store.js';
 import type { Session } from '../store/session.js';
 import { ClientClosedError } from './client-errors.js';
+import { DatabaseError } from './database-error.js';
 import type { ClientLogger } from './definitions.js';
 
 /** The bounds of the time from one look to the next. */
@@ -71,12 +72,12 @@ export class RunWatcher {
     private readonly rhythm = RHYTHM,
   ) {}
 
-  /** @throws RunNotFoundError, WaitTimeoutError, ClientClosedError, the signal's reason */
+  /** @throws RunNotFoundError, WaitTimeoutError, ClientClosedError, DatabaseError, the signal's reason */
   state(runId: string, options: WatchOptions = {}): Promise<TerminalRunState> {
     return this.watch(runId, false, options) as Promise<TerminalRunState>;
   }
 
-  /** @throws RunNotFoundError, WaitTimeoutError, ClientClosedError, the signal's reason */
+  /** @throws RunNotFoundError, WaitTimeoutError, ClientClosedError, DatabaseError, the signal's reason */
   outcome(runId: string, options: WatchOptions = {}): Promise<FinalOutcome> {
     return this.watch(runId, true, options) as Promise<FinalOutcome>;
   }
@@ -228,7 +229,9 @@ export class RunWatcher {
   private handleFailure(error: unknown): void {
     const fault = faultOf(error);
     if (fault === 'schema' || fault === 'data') {
-      for (const runId of this.waiters.keys()) this.settle(runId, (waiter) => waiter.reject(error));
+      for (const runId of this.waiters.keys()) {
+        this.settle(runId, (waiter) => waiter.reject(new DatabaseError(`waiting for run ${runId}`, error)));
+      }
       return;
     }
     if (this.failures++ === 0) {

@@ -1,9 +1,11 @@
+import { CycloneError } from '../model/errors/cyclone-error.js';
 import { sleep } from '../model/timer.js';
 import type { Connections } from '../store/connections.js';
 import { faultOf, isAnswer } from '../store/database-fault.js';
 import { isUnsent } from '../store/session-loss.js';
 import type { Session } from '../store/session.js';
 import { ConnectionLostError } from './client-errors.js';
+import { DatabaseError } from './database-error.js';
 
 const TRIES = 5;
 
@@ -21,7 +23,7 @@ export async function repeatTransient<T>(call: () => Promise<T>): Promise<T> {
 
 /**
  * Runs `work` on a connection of the pool and tells what is known when the connection fails.
- * @throws ConnectionLostError; errors that the server answered with pass as they are
+ * @throws ConnectionLostError, DatabaseError
  */
 export async function onConnection<T>(
   connections: Connections,
@@ -35,8 +37,9 @@ export async function onConnection<T>(
       return work(session);
     }, operation);
   } catch (error) {
+    if (connected && CycloneError.is(error)) throw error;
     throw isAnswer(error) && connected
-      ? error
+      ? new DatabaseError(operation, error)
       : new ConnectionLostError(operation, outcomeOf(error, connected), { cause: error });
   }
 }

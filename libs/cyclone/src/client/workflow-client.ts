@@ -54,7 +54,9 @@ export class WorkflowClient {
    * Starts a run of a workflow.
    * @throws InvalidGraphError, InvalidPayloadError, PayloadTooLargeError, PayloadCodecError, InputValidationError, InvalidOptionError,
    *   UnknownHandlerError, and whatever `define` throws: nothing was written
-   * @throws ConnectionLostError when the database cannot be reached; its `outcome` says whether the run may exist
+   * @throws ConnectionLostError when the database cannot be reached, or the connection of `tx` is gone; its `outcome` says whether the run
+   *   may exist
+   * @throws DatabaseError when it answers with an error: nothing was written
    */
   submit<W extends WorkflowDefinition<any, any>>(
     workflow: Type<W> & MustSubmitNoInput<WorkflowInput<W>>,

@@ -1,10 +1,11 @@
-import { CycloneError, identify } from './cyclone-error.js';
+import { CycloneError, identify, markTransient } from './cyclone-error.js';
 
 /** Nobody got a connection in time: all of the pool were in use, or the server did not answer a new one. Nothing was sent. */
 export class NoConnectionError extends CycloneError {
   static override readonly code = 'CYCLONE_NO_CONNECTION';
   static {
     identify(this, 'NoConnectionError');
+    markTransient(this);
   }
   constructor(
     /** What the connection was for, for example `submit of place_order`. */

@@ -13,6 +13,9 @@ export class CycloneError extends Error {
   /** The stable code of the class, for example `CYCLONE_RUN_NOT_FOUND`. */
   readonly code: string;
 
+  /** Whether the cause passes by itself, so that the same call may succeed later: an outage, a lack of something, a conflict. */
+  declare readonly transient: boolean;
+
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);
     this.code = new.target.code;
@@ -44,4 +47,10 @@ export function identify(errorClass: { readonly code: string; readonly prototype
   });
 }
 
+/** Says of all errors of a class, on the prototype, whether what caused them passes by itself. */
+export function markTransient(errorClass: { readonly prototype: Error }, transient = true): void {
+  Object.defineProperty(errorClass.prototype, 'transient', { value: transient, writable: true, configurable: true });
+}
+
 identify(CycloneError, 'CycloneError');
+markTransient(CycloneError, false);

@@ -1,4 +1,4 @@
-import { CycloneError, identify } from './cyclone-error.js';
+import { CycloneError, identify, markTransient } from './cyclone-error.js';
 
 /** A workflow whose graph cannot be submitted (R3). Nothing was written. */
 export class InvalidGraphError extends CycloneError {
@@ -108,6 +108,7 @@ export class TransactionConflictError extends CycloneError {
   static override readonly code = 'CYCLONE_TRANSACTION_CONFLICT';
   static {
     identify(this, 'TransactionConflictError');
+    markTransient(this);
   }
   constructor(
     readonly workflow: string,

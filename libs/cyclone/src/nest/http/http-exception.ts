@@ -1,4 +1,5 @@
 import { HttpException } from '@nestjs/common';
+import { DatabaseError } from '../../client/database-error.js';
 import { CycloneError, InputValidationError, InvalidPayloadError } from '../../model/errors/index.js';
 
 /**
@@ -21,6 +22,8 @@ const ANSWERS: Readonly<Record<string, readonly [status: number, message: string
   CYCLONE_INPUT_VALIDATION: [422, 'The input is not valid'],
   CYCLONE_INVALID_PAYLOAD: [422, 'The input cannot be stored'],
   CYCLONE_CONNECTION_LOST: [503, 'The database cannot be reached'],
+  CYCLONE_DATABASE: [503, 'The database cannot do this now; try again'],
+  CYCLONE_NO_CONNECTION: [503, 'The service has too much to do; try again'],
   CYCLONE_CLIENT_CLOSED: [503, 'The service is shutting down'],
   CYCLONE_SCHEMA_VERSION: [503, 'The service is not ready'],
   CYCLONE_WAIT_TIMEOUT: [504, 'The run has not ended yet'],
@@ -44,6 +47,7 @@ export interface CycloneHttpBody {
  */
 export function toHttpException(thrown: unknown): HttpException | undefined {
   if (!CycloneError.is(thrown) || !Object.hasOwn(ANSWERS, thrown.code)) return undefined;
+  if (DatabaseError.is(thrown) && !thrown.transient) return undefined;
   const { code } = thrown;
   const [statusCode, message] = ANSWERS[code] as readonly [number, string];
   const { runId } = thrown as { runId?: unknown };
