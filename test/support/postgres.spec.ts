@@ -24,6 +24,18 @@ describe('the server of the tests', () => {
     }
   });
 
+  it('lets nobody in as the superuser without its password (F29)', async () => {
+    const server = await startPostgres();
+    try {
+      const without = new URL(server.url);
+      expect(without.password).toMatch(/^[0-9a-f]{48}$/);
+      without.password = 'postgres';
+      await expect(query(without.href, 'SELECT 1')).rejects.toMatchObject({ code: '28P01' });
+    } finally {
+      await server.destroy();
+    }
+  });
+
   it('gives every caller a database that nobody else sees', async () => {
     const [mine, yours] = await Promise.all([createDatabase(), createDatabase()]);
     try {

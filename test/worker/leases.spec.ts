@@ -233,20 +233,13 @@ describe('leases', () => {
   it('are renewed with a password function that lives on the main thread (R18)', async () => {
     const server = await startPostgres();
     try {
-      const probe = await Fixture.open({ server: server.url });
-      const [{ directory }] = (await probe.rows<{ directory: string }>(
-        `select current_setting('data_directory') as directory`,
-      )) as [{ directory: string }];
-      await probe.rows(`alter role postgres password 'postgres'`);
-      await probe.rows(`copy (select 'host all all 127.0.0.1/32 scram-sha-256') to '${directory}/pg_hba.conf'`);
-      await probe.rows('select pg_reload_conf()');
-      await probe.close();
+      const { password } = new URL(server.url);
       let asked = 0;
       fixture = await Fixture.open({
         server: server.url,
         password: () => {
           if (new Error('who asks').stack?.includes('lease-keeper')) asked++;
-          return 'postgres';
+          return password;
         },
       });
       const done = deferred();
