@@ -101,6 +101,30 @@ describe.each(['before', 'sent', 'after'] as const)('a connection that is lost %
   });
 });
 
+describe('a completion transaction that was committed although its answer was lost', () => {
+  it('leaves nobody waiting for the next poll: what it promoted is claimed at once (C4)', async () => {
+    let cuts = 0;
+    fixture = await Fixture.open({
+      observer: (call, phase, client) => {
+        if (call !== 'complete' || phase !== 'after' || cuts++ > 0) return;
+        (client as unknown as Socket).connection.stream.destroy();
+        throw new Error('the connection was cut before the answer came');
+      },
+    });
+    await fixture.settledWorker({
+      ledger: async (_: unknown, ctx: StepContext) => {
+        const tx = await ctx.completionTx();
+        await tx.query('insert into ledger values ($1, $2, 1)', [ctx.runId, ctx.node]);
+      },
+      work: () => 1,
+    });
+    await fixture.submit(chain(['ledger', 'work']));
+    await fixture.idle();
+    expect(cuts).toBe(1);
+    expect(fixture.stepEvents('completed').filter(({ kind }) => kind !== 'first')).toHaveLength(2);
+  });
+});
+
 describe('backends that are terminated', () => {
   it('fifty times, everywhere, cost no step, no attempt, no second effect, and not the process (F1, R39, S3)', async () => {
     fixture = await Fixture.open();

@@ -223,7 +223,8 @@ export class Executor implements ContextTools {
         break;
       case 'committed':
         this.completed(execution);
-        this.tools.aftermath.of(finish.rows);
+        if (finish.rows) this.tools.aftermath.of(finish.rows);
+        else this.tools.engine.notifier.wake({ queues: this.tools.slots.names }); // everybody may look
         break;
       case 'lost':
         execution.tx = undefined;

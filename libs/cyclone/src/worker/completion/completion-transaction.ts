@@ -31,7 +31,8 @@ export interface TransactionTools {
 
 /** What came of the completion and its commit. */
 export type Finish =
-  | { readonly outcome: 'committed'; readonly rows: readonly EngineRow[] }
+  /** `rows` is undefined when the answer was lost: what the completion promoted is not known. */
+  | { readonly outcome: 'committed'; readonly rows: readonly EngineRow[] | undefined }
   /** The lease was lost: everything was rolled back (R12). */
   | { readonly outcome: 'lost' }
   /** The attempt failed: everything was rolled back. `permanent`: the server refuses the output, and always will. */
@@ -204,7 +205,7 @@ export class CompletionTransaction {
     await this.release(true);
     const status = await decideCommit(engine, this.xid, this.execution, problems, stopped);
     if (status === undefined) return { outcome: 'unknown' };
-    return status === 'committed' ? { outcome: 'committed', rows: [] } : this.failed(error);
+    return status === 'committed' ? { outcome: 'committed', rows: undefined } : this.failed(error);
   }
 
   private async fail(error: unknown, permanent = false): Promise<Finish> {
