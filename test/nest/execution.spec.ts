@@ -23,6 +23,7 @@ import { map, type Observable } from 'rxjs';
 import {
   InputValidationError,
   RunFailedError,
+  StartupError,
   Step,
   StepContext,
   UnknownHandlerError,
@@ -92,6 +93,66 @@ describe('an input with a DTO class (R37)', () => {
       errorKind: 'permanent',
       error: expect.stringMatching(/input of node "named" is invalid: quantity must not be less than 1/) as string,
     });
+  });
+});
+
+describe('a DTO class of which no instance can be made (F23)', () => {
+  class Sized {
+    readonly length: number;
+    constructor(text: string) {
+      this.length = text.length;
+    }
+  }
+  class Nested {
+    @Type(() => Sized) inner!: Sized;
+  }
+  @Injectable()
+  class Handlers {
+    @Step({ input: Nested }) nested(input: Nested): number {
+      return input.inner.length;
+    }
+    @Step() make(_input: number): { inner: object } {
+      return { inner: {} };
+    }
+  }
+  const handlers = stepsOf(Handlers);
+  @Workflow({ name: 'nested' })
+  class NestedInput {
+    define(b: WorkflowBuilder, input: number): void {
+      b.step(handlers.nested, from(b.step(handlers.make, lit(input))) as never);
+    }
+  }
+
+  it('is refused at the start, for handlers and workflows', async () => {
+    @Injectable()
+    class Top {
+      @Step({ input: Sized }) sized(input: Sized): number {
+        return input.length;
+      }
+    }
+    @Workflow({ name: 'sized', input: Sized })
+    class SizedInput {
+      define(): void {}
+    }
+    const { problems } = (await apps.refusal({ providers: [Top, SizedInput] })) as StartupError;
+    expect(problems.map(({ message }) => message)).toEqual([
+      expect.stringMatching(
+        /input of Top\.sized is Sized, which cannot be made without arguments.*parameters defaults/,
+      ),
+      expect.stringMatching(/input of SizedInput is Sized/),
+    ]);
+  });
+
+  it('inside another one is a typed error of submit, and discards a step for good', async () => {
+    const client = clientOf(await apps.start({ providers: [Handlers, NestedInput] }));
+    const input = { inner: {} } as never;
+    await expect(client.enqueue(handlers.nested, input)).rejects.toMatchObject({
+      code: 'CYCLONE_INPUT_VALIDATION',
+      message: expect.stringMatching(/no instance of Nested could be made.*without arguments/),
+      cause: expect.any(TypeError),
+    });
+    const run = await client.submit(NestedInput, 1);
+    await expect(run.result()).rejects.toMatchObject({ node: 'nested', errorKind: 'permanent' });
   });
 });
 

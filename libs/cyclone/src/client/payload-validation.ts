@@ -15,7 +15,13 @@ export async function reviveInput<T>(type: Type<T>, value: unknown, subject: str
     const is = value === null ? 'null' : Array.isArray(value) ? 'a list' : `a ${typeof value}`;
     throw new InputValidationError(subject, [`it must be an object for ${type.name}, not ${is}`], node);
   }
-  const instance = plainToInstance(type, value);
+  let instance: T;
+  try {
+    instance = plainToInstance(type, value);
+  } catch (error) {
+    const problem = `no instance of ${type.name} could be made of it; constructors are called without arguments, and @Transform() functions with any value`;
+    throw new InputValidationError(subject, [problem], node, { cause: error });
+  }
   const errors = await validate(instance as object, {
     forbidUnknownValues: false, // a class may just revive Dates and have no constraint
     validationError: { target: false, value: false },

@@ -2,6 +2,7 @@ import { runInNewContext } from 'node:vm';
 import { QueryFailedError } from 'typeorm';
 import { PermanentError, RetryAfterError, SnoozeError } from './errors/index.js';
 import { describeFailure } from './failure.js';
+import { errorFingerprint } from './fingerprint.js';
 
 describe('an error of a handler', () => {
   it('is retryable, with its message and no stack (R15, R16)', () => {
@@ -54,7 +55,96 @@ describe('an error of a handler', () => {
     const failed = new TypeError('fetch failed', {
       cause: Object.assign(new Error('connect'), { code: 'ECONNREFUSED' }),
     });
-    expect(describeFailure(failed)).toEqual({ error: 'fetch failed', errorKind: 'retryable', panicStack: null });
+    expect(describeFailure(failed)).toEqual({
+      error: 'fetch failed; caused by connect (ECONNREFUSED)',
+      errorKind: 'retryable',
+      panicStack: null,
+    });
+  });
+});
+
+describe('an error with a cause says why (F19)', () => {
+  const coded = (message: string, code: string, cause?: unknown): Error =>
+    Object.assign(new Error(message, { cause }), { code });
+
+  it.each<[string, unknown, string]>([
+    [
+      'a DNS failure',
+      new TypeError('fetch failed', { cause: coded('getaddrinfo ENOTFOUND pay.example', 'ENOTFOUND') }),
+      'fetch failed; caused by getaddrinfo ENOTFOUND pay.example',
+    ],
+    [
+      'a refused connection, on each address',
+      new TypeError('fetch failed', {
+        cause: Object.assign(
+          new AggregateError([
+            coded('connect ECONNREFUSED ::1:81', 'ECONNREFUSED'),
+            coded('connect ECONNREFUSED 127.0.0.1:81', 'ECONNREFUSED'),
+          ]),
+          { code: 'ECONNREFUSED' },
+        ),
+      }),
+      'fetch failed; caused by AggregateError: ECONNREFUSED [connect ECONNREFUSED ::1:81; connect ECONNREFUSED 127.0.0.1:81]',
+    ],
+    [
+      'a certificate',
+      new TypeError('fetch failed', { cause: coded('self-signed certificate', 'DEPTH_ZERO_SELF_SIGNED_CERT') }),
+      'fetch failed; caused by self-signed certificate (DEPTH_ZERO_SELF_SIGNED_CERT)',
+    ],
+    [
+      'a wrapper',
+      new Error('charge failed', { cause: new RangeError('amount', { cause: 'no currency' }) }),
+      'charge failed; caused by RangeError: amount; caused by no currency',
+    ],
+    [
+      'a permanent wrapper that repeats its cause',
+      new PermanentError('declined: no funds', { cause: new Error('no funds') }),
+      'declined: no funds',
+    ],
+    [
+      'the errors of Promise.any, with their causes',
+      new AggregateError(
+        [new Error('a', { cause: new Error('b') }), new Error('a', { cause: new Error('b') })],
+        'none',
+      ),
+      'none [a; caused by b]',
+    ],
+    ['a code of its own', coded('bad gateway', 'ERR_BAD_RESPONSE'), 'bad gateway (ERR_BAD_RESPONSE)'],
+  ])('%s', (_name, thrown, error) => expect(describeFailure(thrown).error).toBe(error));
+
+  it('to a depth of 5, ten members, and not twice around a circle', () => {
+    let deep = new Error('0');
+    for (let level = 1; level < 10; level++) deep = new Error(`${level}`, { cause: deep });
+    expect(describeFailure(deep).error.match(/caused by/g)).toHaveLength(5);
+    const wide = new AggregateError(
+      Array.from({ length: 30 }, (_, i) => new Error(`member ${i}`)),
+      'all',
+    );
+    expect(describeFailure(wide).error).toMatch(/member 9; and 20 more\]$/);
+    const circle = new Error('a');
+    circle.cause = new Error('b', { cause: circle });
+    expect(describeFailure(circle).error).toBe('a; caused by b');
+    const huge = new Error('top', { cause: new Error('x'.repeat(1e6), { cause: new Error('end') }) });
+    expect(describeFailure(huge).error.length).toBeLessThan(1_100);
+  });
+
+  it('with messages, codes and names only', () => {
+    const cause = Object.assign(new Error('401'), {
+      config: { headers: { authorization: 'canary' } },
+      code: 'canary-1',
+    });
+    expect(JSON.stringify(describeFailure(new Error('no', { cause })))).not.toContain('canary');
+  });
+
+  it('also in the stack of a fault, and in the fingerprint', () => {
+    const failure = describeFailure(new RangeError('amount', { cause: new Error('no currency') }));
+    expect(failure.error).toBe('handler panicked: RangeError: amount; caused by no currency');
+    expect(failure.panicStack).toMatch(/^RangeError: amount[^]*\nCaused by: Error: no currency\n +at /);
+    const of = (code: string): string => {
+      const { error, errorKind } = describeFailure(new TypeError('fetch failed', { cause: coded('x', code) }));
+      return errorFingerprint({ kind: 'charge', errorKind, error });
+    };
+    expect(of('ENOTFOUND')).not.toBe(of('ECONNRESET'));
   });
 });
 
@@ -123,6 +213,10 @@ describe('a hostile thrown value', () => {
     ['a fault whose cause throws', Object.defineProperty(new TypeError('x'), 'cause', angry)],
     ['an error whose message is an object', Object.assign(new Error('x'), { message: Object.create(null) as unknown })],
     ['an error whose message is a symbol', Object.assign(new Error('x'), { message: Symbol('s') })],
+    [
+      'an AggregateError whose list of errors is hostile',
+      Object.assign(new AggregateError([]), { errors: revoked([]) }),
+    ],
     ['an error that is its own cause', ((e: Error) => Object.assign(e, { cause: e }))(new Error('x'))],
   ])('is described all the same: %s', (_name, thrown) => {
     const failure = describeFailure(thrown);
@@ -175,6 +269,14 @@ describe('a database error lets no query parameter through (S17)', () => {
       ((cause) => new Error(`charge failed: ${cause.message}`, { cause }))(
         failed(`bad input: "${canary}"`, '22007', []),
       ),
+    ],
+    [
+      'in a member of an AggregateError (F19)',
+      new AggregateError([new Error('x', { cause: failed(`the rule refuses ${canary}`, 'P0001', [canary]) })], 'all'),
+    ],
+    [
+      'quoted by a cause, and cut there (F19)',
+      new Error('x', { cause: failed(`${'y'.repeat(990)} ${canary}`, 'P0001', [canary]) }),
     ],
     ['in a permanent wrapper', new PermanentError(`no: ${canary}`, { cause: failed('x', 'P0001', [canary]) })],
     ['in a fault', new TypeError(`no: ${canary}`, { cause: failed('x', 'P0001', [canary]) })],

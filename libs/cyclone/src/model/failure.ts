@@ -1,11 +1,11 @@
-import { types } from 'node:util';
 import { PermanentError, RetryAfterError, SnoozeError } from './errors/handler-errors.js';
+import { errorText, isCode, isError, read, stackText, text } from './error-text.js';
 import { secretsOf, withoutSecrets } from './redact.js';
 import { MAX_ERROR_BYTES, MAX_STACK_BYTES, storableText } from './storable-text.js';
 
 /** What a thrown value means for its step, with texts that can be stored (R15, R16). */
 export interface Failure {
-  /** For `cyclone_steps.error`: the message, or one line `handler panicked: …`. */
+  /** For `cyclone_steps.error`: the message and its causes, or one line `handler panicked: …`. */
   readonly error: string;
   readonly errorKind: 'retryable' | 'permanent' | 'timeout';
   /** For `cyclone_steps.panic_stack`: set for a programming fault only. */
@@ -33,16 +33,22 @@ export function describeFailure(thrown: unknown, options: { readonly permanent?:
       thrown,
     );
   }
-  return isFault(thrown) ? panic(nameAndMessage(thrown), text(read(thrown, 'stack')), thrown) : ordinary(thrown);
+  if (!isFault(thrown)) return ordinary(thrown);
+  return panic(errorText(thrown, cleanerOf(thrown), true), stackText(thrown), thrown);
 }
 
 function ordinary(thrown: unknown): Failure {
-  const message = isError(thrown) ? messageOf(thrown) : describeValue(thrown);
+  const clean = cleanerOf(thrown);
   return {
-    error: storableText(withoutSecrets(message, secretsOf(thrown)), MAX_ERROR_BYTES),
+    error: storableText(isError(thrown) ? errorText(thrown, clean) : clean(describeValue(thrown)), MAX_ERROR_BYTES),
     errorKind: 'retryable',
     panicStack: null,
   };
+}
+
+function cleanerOf(thrown: unknown): (text: string) => string {
+  const secrets = secretsOf(thrown);
+  return (message) => withoutSecrets(message, secrets);
 }
 
 function panic(value: string, stack: string, thrown: unknown): Failure {
@@ -55,43 +61,11 @@ function panic(value: string, stack: string, thrown: unknown): Failure {
   };
 }
 
-/** Errors of any realm; a DOMException, such as an AbortError, is one although the engine does not call it native. */
-function isError(thrown: unknown): thrown is object {
-  if (types.isNativeError(thrown)) return true;
-  if (typeof thrown !== 'object' || thrown === null) return false;
-  try {
-    return Object.prototype.toString.call(thrown) === '[object DOMException]';
-  } catch {
-    return false;
-  }
-}
-
 /** A failed fetch is a TypeError too, but its cause carries a code. */
 function isFault(thrown: object): boolean {
   const name = read(thrown, 'name');
   if (!FAULTS.has(name)) return false;
   return !(name === 'TypeError' && isCode(read(read(thrown, 'cause'), 'code')));
-}
-
-function isCode(value: unknown): boolean {
-  return (typeof value === 'string' && value !== '') || typeof value === 'number';
-}
-
-/** An AggregateError of failed connections has an empty message, only a code. */
-function messageOf(thrown: object): string {
-  const message = text(read(thrown, 'message'));
-  if (message !== '') return message;
-  const code = read(thrown, 'code');
-  return isCode(code) ? `${nameOf(thrown)}: ${text(code)}` : nameOf(thrown);
-}
-
-function nameAndMessage(thrown: object): string {
-  const message = text(read(thrown, 'message'));
-  return message === '' ? nameOf(thrown) : `${nameOf(thrown)}: ${message}`;
-}
-
-function nameOf(thrown: object): string {
-  return text(read(thrown, 'name')) || 'Error';
 }
 
 /** A thrown value that is no Error: a string as it is, anything else as JSON (S15). */
@@ -109,26 +83,4 @@ function describeValue(value: unknown): string {
 
 function kindOf(value: unknown): string {
   return value === null ? 'null' : typeof value;
-}
-
-/** A property of anything; undefined where reading it throws. */
-function read(value: unknown, key: string): unknown {
-  if ((typeof value !== 'object' && typeof value !== 'function') || value === null) return undefined;
-  try {
-    return (value as Record<string, unknown>)[key];
-  } catch {
-    return undefined;
-  }
-}
-
-/** Anything as text; a function by its kind only, because its source is no message. */
-function text(value: unknown): string {
-  if (typeof value === 'string') return value;
-  if (value === undefined) return '';
-  if (typeof value === 'function') return 'a function';
-  try {
-    return String(value);
-  } catch {
-    return 'an object that cannot be shown';
-  }
 }

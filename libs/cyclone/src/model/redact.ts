@@ -13,15 +13,20 @@ export interface Secrets {
 const NOTHING: Secrets = { values: [], messages: [], silent: false };
 const BLANK = '…';
 const MAX_VALUES = 2_000;
-const MAX_CAUSES = 8;
+/** How deep parameters are looked into. */
+const MAX_DEPTH = 8;
+/** How many errors, causes and members of causes. */
+const MAX_ERRORS = 200;
 
-/** Query parameters and value-quoting messages of a database error, or of one among its causes (S17). Never throws. */
+/** Query parameters and value-quoting messages of a database error, or of one among its causes and members (S17). Never throws. */
 export function secretsOf(thrown: unknown): Secrets {
   const values = new Set<string>();
   const messages: (readonly [string, string])[] = [];
   try {
-    let error = thrown;
-    for (let depth = 0; depth < MAX_CAUSES && typeof error === 'object' && error !== null; depth++) {
+    const errors: unknown[] = [thrown];
+    for (let index = 0; index < errors.length && index < MAX_ERRORS; index++) {
+      const error = errors[index];
+      if (typeof error !== 'object' || error === null) continue;
       const fields = error as Record<string, unknown>;
       collect(fields['parameters'], values);
       const state = sqlStateOf(fields);
@@ -29,7 +34,12 @@ export function secretsOf(thrown: unknown): Secrets {
         // Data exceptions quote the offending value, which may contain quotes itself; servers in other languages use other quotes.
         messages.push([fields['message'], fields['message'].replace(/["'«„“].*["'»“”]/s, `"${BLANK}"`)]);
       }
-      error = fields['cause'];
+      for (const inner of [
+        fields['cause'],
+        ...(Array.isArray(fields['errors']) ? fields['errors'].slice(0, MAX_ERRORS) : []),
+      ]) {
+        if (!errors.includes(inner)) errors.push(inner);
+      }
     }
   } catch {
     return { ...NOTHING, silent: true };
@@ -59,8 +69,8 @@ function collect(value: unknown, into: Set<string>, depth = 0): void {
   if (typeof value === 'string' || typeof value === 'number' || typeof value === 'bigint') {
     const leaf = String(value);
     if (leaf !== '') into.add(leaf);
-    if (depth < MAX_CAUSES && (leaf.startsWith('{') || leaf.startsWith('['))) collectJson(leaf, into, depth + 1);
-  } else if (typeof value === 'object' && value !== null && depth < MAX_CAUSES) {
+    if (depth < MAX_DEPTH && (leaf.startsWith('{') || leaf.startsWith('['))) collectJson(leaf, into, depth + 1);
+  } else if (typeof value === 'object' && value !== null && depth < MAX_DEPTH) {
     for (const item of Object.values(value)) collect(item, into, depth + 1);
   }
 }

@@ -124,9 +124,20 @@ function resolveExecution(options: ExecutionOptions, subject: string): void {
   resolveHandlerOptions({}, options, [], subject);
 }
 
+/** Makes an instance as class-transformer will: a class that cannot be made without arguments would fail every input (R37). */
 function checkClass(input: unknown, where: string): void {
-  if (input !== undefined && typeof input !== 'function') {
-    throw new InvalidOptionError(`input of ${where}`, 'must be a class.');
+  if (input === undefined) return;
+  if (typeof input !== 'function') throw new InvalidOptionError(`input of ${where}`, 'must be a class.');
+  try {
+    Reflect.construct(input, []);
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    throw new InvalidOptionError(
+      `input of ${where}`,
+      `is ${input.name}, which cannot be made without arguments (${message}). ` +
+        `Inputs are made by a constructor without arguments, then filled: give its parameters defaults, or declare fields only.`,
+      { cause: error },
+    );
   }
 }
 

@@ -95,8 +95,12 @@ export class InputValidationError extends CycloneError {
     /** One sentence for each violated constraint. */
     readonly problems: readonly string[],
     readonly node?: string,
+    options?: ErrorOptions,
   ) {
-    super(`The ${subject} is invalid: ${problems.join('; ')}. Correct the value, or the constraints of its class.`);
+    super(
+      `The ${subject} is invalid: ${problems.join('; ')}. Correct the value, or the constraints of its class.`,
+      options,
+    );
   }
 }
 
