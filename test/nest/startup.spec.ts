@@ -1,5 +1,6 @@
 import { Injectable, Module } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
+import pg from 'pg';
 import { DataSource } from 'typeorm';
 import {
   CycloneError,
@@ -119,6 +120,30 @@ describe('the start is refused (R22)', () => {
     const mysql = new DataSource({ type: 'mysql', driver: {}, database: 'x' } as never);
     const error = await apps.refusal({ imports: [CycloneModule.forRoot({ dataSource: mysql })] });
     expect(error.message).toMatch(/type "postgres"; this one is of type "mysql"/);
+  });
+
+  it('with pg-native, which TypeORM takes wherever it is installed, and says how to pass the other driver (F11)', async () => {
+    class NativeClient extends pg.Client {
+      readonly native = {}; // how its clients are told from those of the JavaScript driver
+    }
+    const native = Object.create(pg, { Client: { value: NativeClient } }) as typeof pg;
+    const driver = Object.create(pg, { native: { value: native } }) as typeof pg;
+    const dataSource = (chosen: typeof pg) =>
+      new DataSource({ type: 'postgres', url: apps.database.url, driver: chosen, nativeDriver: {} }).initialize();
+
+    const taken = await dataSource(driver);
+    const error = await apps.refusal({ imports: [CycloneModule.forRoot({ migrationsRun: true, dataSource: taken })] });
+    await taken.destroy();
+    expect(InvalidOptionError.is(error)).toBe(true);
+    expect(error.message).toMatch(
+      /pg-native.*Uninstall pg-native.*Object\.create\(pg, { native: { value: undefined } }\)/,
+    );
+
+    // What it says to write works.
+    const remedied = await dataSource(Object.create(driver, { native: { value: undefined } }) as typeof pg);
+    const app = await apps.start({ imports: [CycloneModule.forRoot({ migrationsRun: true, dataSource: remedied })] });
+    await app.close();
+    await remedied.destroy();
   });
 
   it('with a DataSource that is not initialized, none, or one of a name that nobody provides', async () => {

@@ -17,6 +17,8 @@ export interface ResolvedWorkflow {
 export interface Definitions {
   /** @throws UnknownHandlerError for a class that is no workflow of this application */
   workflow(workflow: Type<WorkflowDefinition<any, any>>): ResolvedWorkflow;
+  /** Why this process does not execute anything yet, as the end of a sentence; undefined when it does, or never will. */
+  holdUp?(): string | undefined;
   readonly defaults: HandlerDefaults;
   readonly limits: PlanLimits;
 }

@@ -1,6 +1,7 @@
 import { AsyncResource } from 'node:async_hooks';
 import type { CycloneEvent } from '../model/events.js';
 import { RunNotFoundError, WaitTimeoutError } from '../model/errors/run-errors.js';
+import { PATIENCE_MS, warnLater } from '../model/patience.js';
 import { isTerminalRunState, type TerminalRunState } from '../model/states.js';
 import { sleep, startTimer, type Timer } from '../model/timer.js';
 import { faultOf } from '../store/database-fault.js';
@@ -70,6 +71,8 @@ export class RunWatcher {
     private readonly engine: Engine,
     private readonly logger: ClientLogger,
     private readonly rhythm = RHYTHM,
+    /** Why this process does not execute anything yet; undefined when it does, or never will. */
+    private readonly holdUp: () => string | undefined = () => undefined,
   ) {}
 
   /** @throws RunNotFoundError, WaitTimeoutError, ClientClosedError, DatabaseError, the signal's reason */
@@ -96,6 +99,7 @@ export class RunWatcher {
       let timer: Timer | undefined;
       const end = (settle: () => void): void => {
         timer?.cancel();
+        warning?.cancel();
         signal?.removeEventListener('abort', aborted);
         this.remove(runId, waiter);
         settle();
@@ -110,8 +114,15 @@ export class RunWatcher {
       if (timeoutMs !== undefined) {
         timer = startTimer(timeoutMs, () => waiter.reject(new WaitTimeoutError(runId, timeoutMs)), { unref: true });
       }
+      const warning = this.holdUp() === undefined ? undefined : warnLater(() => this.warn(runId));
       this.add(runId, waiter);
     });
+  }
+
+  private warn(runId: string): void {
+    const reason = this.holdUp();
+    if (reason !== undefined)
+      this.logger.warn(`Run ${runId} has been waited for for ${PATIENCE_MS / 1_000} s, and ${reason}`);
   }
 
   private add(runId: string, waiter: Waiter): void {

@@ -47,7 +47,11 @@ export class WorkflowClient {
   ) {
     this.batcher = new SubmitBatcher(engine);
     this.callers = new CallerSubmits(engine, logger);
-    this.access = { engine, watcher: new RunWatcher(engine, logger), operator: new OperatorClient(engine, logger) };
+    this.access = {
+      engine,
+      watcher: new RunWatcher(engine, logger, undefined, () => definitions.holdUp?.()),
+      operator: new OperatorClient(engine, logger),
+    };
   }
 
   /**

@@ -4,7 +4,7 @@ import { InvalidOptionError, SchemaVersionError } from '../model/errors/setup-er
 import { STEP_EVENT_TYPES, type StepEvent } from '../model/events.js';
 import type { Engine } from '../store/engine.js';
 import { migrate } from '../store/migrator.js';
-import { checkServer, dataSourceProblem } from '../store/server-check.js';
+import { checkServer, dataSourceProblem, nativeDriverProblem } from '../store/server-check.js';
 import { poolProblem } from '../worker/pool-size.js';
 import type { CycloneLogger } from './cyclone-logger.js';
 import type { CycloneNames } from './cyclone-names.js';
@@ -81,6 +81,10 @@ export class CycloneStartup implements OnModuleInit {
           'must be initialized: await dataSource.initialize() before the application starts.',
         ),
       );
+      return;
+    }
+    if (this.parts.engine.connections.isNative) {
+      problems.push(nativeDriverProblem());
       return;
     }
     const { worker } = this.parts.options;

@@ -27,6 +27,7 @@ import { NestDefinitions } from './nest-definitions.js';
 import { resolveCycloneOptions } from './resolve-cyclone-options.js';
 import { SchedulerTimers } from './scheduler-timers.js';
 import { WorkerPool } from './worker-pool.js';
+import { WorkerStart } from './worker-start.js';
 
 /** The token of the checked options, inside of one CycloneModule. */
 const RESOLVED = Symbol('cyclone:resolved-options');
@@ -53,6 +54,7 @@ export function createProviders(name: string | undefined): FactoryProvider[] {
       names.add(name);
       return resolveCycloneOptions(options, name);
     }),
+    provide(WorkerStart, [RESOLVED], ({ options }: Resolved) => new WorkerStart(options)),
     provide(CycloneLogger, [], () => new CycloneLogger(name)),
     provide(ProblemLog, [CycloneLogger], (logger: CycloneLogger) => new ProblemLog(logger)),
     provide(FOUND, [RESOLVED, ModulesContainer], ({ options }: Resolved, modules: ModulesContainer) =>
@@ -86,9 +88,9 @@ export function createProviders(name: string | undefined): FactoryProvider[] {
     ),
     provide(
       CLIENT,
-      [engine, RESOLVED, CycloneExplorer, CycloneLogger],
-      (it: Engine, { options }: Resolved, explorer: CycloneExplorer, logger: CycloneLogger) =>
-        new WorkflowClient(it, new NestDefinitions(options, explorer), logger),
+      [engine, RESOLVED, CycloneExplorer, WorkerStart, CycloneLogger],
+      (it: Engine, { options }: Resolved, explorer: CycloneExplorer, start: WorkerStart, logger: CycloneLogger) =>
+        new WorkflowClient(it, new NestDefinitions(options, explorer, start), logger),
     ),
     provide(
       getOperatorClientToken(name),
@@ -119,6 +121,7 @@ export function createProviders(name: string | undefined): FactoryProvider[] {
         engine,
         RESOLVED,
         CycloneStartup,
+        WorkerStart,
         CycloneExplorer,
         EventSubscriptions,
         ExternalContextCreator,
@@ -129,6 +132,7 @@ export function createProviders(name: string | undefined): FactoryProvider[] {
         it: Engine,
         { options }: Resolved,
         startup: CycloneStartup,
+        workerStart: WorkerStart,
         explorer: CycloneExplorer,
         subscriptions: EventSubscriptions,
         creator: ExternalContextCreator,
@@ -137,7 +141,17 @@ export function createProviders(name: string | undefined): FactoryProvider[] {
       ) => {
         const timers = new SchedulerTimers(registry, name === undefined ? '' : `:${name}`);
         const enhancers = new HandlerEnhancers(creator);
-        return new WorkerPool({ engine: it, options, startup, explorer, subscriptions, enhancers, timers, logger });
+        return new WorkerPool({
+          engine: it,
+          options,
+          startup,
+          workerStart,
+          explorer,
+          subscriptions,
+          enhancers,
+          timers,
+          logger,
+        });
       },
     ),
   ];

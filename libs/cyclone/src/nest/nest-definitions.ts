@@ -7,6 +7,7 @@ import type { Definitions, ResolvedWorkflow } from '../client/definitions.js';
 import type { ResolvedCycloneOptions } from './cyclone-options.js';
 import type { CycloneExplorer } from './cyclone.explorer.js';
 import { cycloneLabel } from './cyclone-names.js';
+import type { WorkerStart } from './worker-start.js';
 
 /** The workflows of an application, for the clients of one Cyclone. */
 export class NestDefinitions implements Definitions {
@@ -17,6 +18,7 @@ export class NestDefinitions implements Definitions {
   constructor(
     private readonly options: Pick<ResolvedCycloneOptions, 'name' | 'defaults' | 'limits'>,
     private readonly explorer: CycloneExplorer,
+    private readonly workerStart: WorkerStart,
   ) {
     this.defaults = options.defaults;
     this.limits = options.limits;
@@ -29,6 +31,10 @@ export class NestDefinitions implements Definitions {
     const found = this.known.get(workflow);
     if (found) return found;
     throw new UnknownHandlerError(String((workflow as { name?: string } | undefined)?.name), this.remedy(workflow));
+  }
+
+  holdUp(): string | undefined {
+    return this.workerStart.holdUp();
   }
 
   private explore(): void {

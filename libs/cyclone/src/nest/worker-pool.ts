@@ -15,11 +15,13 @@ import type { EventSubscriptions } from './event-subscriptions.js';
 import type { HandlerEnhancers } from './handler-enhancers.js';
 import { toRegisteredHandler } from './handler-invoker.js';
 import { startupError } from './startup.error.js';
+import type { WorkerStart } from './worker-start.js';
 
 export interface WorkerPoolParts {
   readonly engine: Engine;
   readonly options: ResolvedCycloneOptions;
   readonly startup: CycloneStartup;
+  readonly workerStart: WorkerStart;
   readonly explorer: CycloneExplorer;
   readonly subscriptions: EventSubscriptions;
   readonly enhancers: HandlerEnhancers;
@@ -97,6 +99,7 @@ export class WorkerPool {
       );
       this.worker = new Worker(engine, registered, settings, logger);
       await this.worker.start();
+      this.parts.workerStart.done();
     } catch (error) {
       this.started = undefined;
       await this.worker?.stop();

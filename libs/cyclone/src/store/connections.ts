@@ -45,6 +45,12 @@ export class Connections {
     return this.options.preparedStatements;
   }
 
+  /** Whether TypeORM has taken pg-native, whose clients the engine cannot work with. */
+  get isNative(): boolean {
+    const { postgres } = this.driver;
+    return postgres !== undefined && 'native' in new postgres.Client({});
+  }
+
   /** How many connections the pool may hold. */
   get poolSize(): number {
     return this.driver.master?.options.max ?? 10;

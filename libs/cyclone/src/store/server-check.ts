@@ -50,6 +50,15 @@ export function encodingProblem(encoding: string): InvalidOptionError | undefine
   );
 }
 
+/** Refuses pg-native, which TypeORM takes by itself where it is installed. */
+export function nativeDriverProblem(): InvalidOptionError {
+  return new InvalidOptionError(
+    'dataSource',
+    `works with pg-native, which TypeORM takes wherever it is installed, and Cyclone needs the JavaScript driver. Uninstall pg-native, or pass ` +
+      `the driver: TypeOrmModule.forRoot({ driver: Object.create(pg, { native: { value: undefined } }), … }) with pg from import pg from 'pg'.`,
+  );
+}
+
 /** Refuses a server whose `server_version_num` is below 14. */
 export function serverVersionProblem(version: number): InvalidOptionError | undefined {
   if (version >= OLDEST_SERVER) return undefined;
