@@ -159,10 +159,21 @@ export class Heart {
 
   private async connect(): Promise<Session> {
     const client = await this.body.connect(Math.min(this.options.leaseTtlMs / BEATS, LONGEST_CONNECT_MS));
-    client.on('error', () => undefined); // the next beat meets it; without a listener it would end the process (S3)
+    client.on('error', () => this.onLost(client)); // without a listener it would end the process (S3)
     this.client = client;
     if (this.stopping.signal.aborted) destroyClient(client);
     return new Session(client, { preparedStatements: this.options.preparedStatements });
+  }
+
+  /**
+   * The connection has ended while it lay idle. The next beat may be nearly TTL / 3 away, and after an outage whoever has been connected for
+   * so long takes expired leases away (C8): so it comes now, on a new one.
+   */
+  private onLost(client: RawClient): void {
+    if (this.client !== client) return;
+    this.works = false;
+    this.disconnect();
+    this.beatNow();
   }
 
   private disconnect(): void {
