@@ -1,5 +1,5 @@
-// Which versions are tried together. Each pair of Nest, TypeORM, PostgreSQL and Node meets in some cell; the first cell has the oldest
-// versions of everything that the package allows.
+// Which versions are tried together. Each pair of Nest, TypeORM, Node and the oldest and newest PostgreSQL meets in some cell, and each
+// PostgreSQL between them is in one; the first cell has the oldest versions of everything that the package allows.
 
 /**
  * @typedef {object} Cell
@@ -44,6 +44,9 @@ const rest = {
 const typeorm0 = { typeorm: '0.3.31' };
 const typeorm1 = { typeorm: '1.1.1' };
 const postgres14 = '14.23.0-beta.17';
+const postgres15 = '15.18.0-beta.17';
+const postgres16 = '16.14.0-beta.17';
+const postgres17 = '17.10.0-beta.17';
 const postgres18 = '18.4.0-beta.17';
 
 /** @type {Cell[]} */
@@ -55,6 +58,9 @@ export const CELLS = [
   { name: 'typeorm-0.3', node: '22.23.3', postgres: postgres14, packages: { ...rest, ...nest12, ...typeorm0 } },
   { name: 'postgres-14', node: '24.21.0', postgres: postgres14, packages: { ...rest, ...nest11, ...typeorm1 } },
   { name: 'node-24', node: '24.21.0', postgres: postgres18, packages: { ...rest, ...nest12, ...typeorm0 } },
+  { name: 'postgres-15', node: '22.23.3', postgres: postgres15, packages: { ...rest, ...nest12, ...typeorm1 } },
+  { name: 'postgres-16', node: '24.21.0', postgres: postgres16, packages: { ...rest, ...nest11, ...typeorm0 } },
+  { name: 'postgres-17', node: '20.20.2', postgres: postgres17, packages: { ...rest, ...nest12, ...typeorm0 } },
 ];
 
 /**

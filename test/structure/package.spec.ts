@@ -10,6 +10,7 @@ const FOLDER = join(ROOT, 'libs/cyclone');
 interface Manifest {
   exports: Record<string, string | Record<string, string>>;
   bin: Record<string, string>;
+  typesVersions: Record<string, Record<string, string[]>>;
 }
 const manifest = JSON.parse(readFileSync(join(FOLDER, 'package.json'), 'utf8')) as Manifest;
 
@@ -30,6 +31,12 @@ describe('the published package', () => {
     );
     const named = [...entryPoints, ...Object.values(manifest.bin)].map((file) => file.replace('./', ''));
     expect(files).toEqual(expect.arrayContaining(named));
+  });
+
+  it('says the same to a resolution that knows no exports (F36)', () => {
+    const { '.': main, './admin': admin } = manifest.exports as Record<string, Record<string, string>>;
+    expect(manifest).toMatchObject({ main: main?.['default'], types: main?.['types'] });
+    expect(manifest.typesVersions['*']).toEqual({ admin: [admin?.['types']] });
   });
 
   it('contains every migration in a module, so that an application needs nothing but the package', async () => {

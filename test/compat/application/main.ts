@@ -76,9 +76,10 @@ for (const kind of ['http', 'context']) {
 }
 
 await check("TypeORM's migrations bring the schema up, and a start without migrationsRun accepts it", async () => {
-  const dataSource = new DataSource({ type: 'postgres', url, migrations: cycloneMigrations({ schema: 'by_typeorm' }) });
+  const migrations = cycloneMigrations({ schema: 'by_typeorm' });
+  const dataSource = new DataSource({ type: 'postgres', url, migrations });
   await dataSource.initialize();
-  assert.ok((await dataSource.runMigrations()).length > 3);
+  assert.equal((await dataSource.runMigrations()).length, migrations.length);
   assert.equal((await dataSource.runMigrations()).length, 0);
   await dataSource.destroy();
   const app = await create({ schema: 'by_typeorm', migrationsRun: false, worker: false });

@@ -1,4 +1,4 @@
-// One step that lasts for ten leases, in an application that is bundled whole. Says how often the step was called, and who renewed.
+// One step that lasts for ten leases (`wait`, `block`), or for none (`short`). Says how often it was called, and who renewed its lease.
 import 'reflect-metadata';
 import { Injectable, Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
@@ -24,11 +24,12 @@ let calls = 0;
 class LongSteps {
   /** With `block`, nothing else runs on this thread for three leases. */
   @Step()
-  async last(block: boolean, ctx: StepContext): Promise<{ generation: number }> {
+  async last(how: string, ctx: StepContext): Promise<{ generation: number }> {
     calls++;
-    const end = performance.now() + (block ? 3 * LEASE_MS : 0);
+    const blocked = how === 'block' ? 3 : 0;
+    const end = performance.now() + blocked * LEASE_MS;
     while (performance.now() < end);
-    await new Promise((resolve) => setTimeout(resolve, (block ? 7 : 10) * LEASE_MS));
+    await new Promise((resolve) => setTimeout(resolve, how === 'short' ? 0 : (10 - blocked) * LEASE_MS));
     const tx = await ctx.completionTx();
     const rows = await tx.query('select lease_generation from engine.cyclone_steps where run_id = $1', [ctx.runId]);
     return { generation: (rows as { lease_generation: number }[])[0]?.lease_generation ?? 0 };
@@ -37,9 +38,9 @@ class LongSteps {
 const long = stepsOf(LongSteps);
 
 @Workflow({ name: 'last_long' })
-class LastLong implements WorkflowDefinition<boolean, { generation: number }> {
-  define(b: WorkflowBuilder, block: boolean) {
-    return b.step(long.last, lit(block));
+class LastLong implements WorkflowDefinition<string, { generation: number }> {
+  define(b: WorkflowBuilder, how: string) {
+    return b.step(long.last, lit(how));
   }
 }
 
@@ -55,7 +56,7 @@ class AppModule {}
 
 async function main(): Promise<void> {
   const app = await NestFactory.createApplicationContext(AppModule, { logger: ['warn', 'error'] });
-  const run = await app.get(WorkflowClient).submit(LastLong, process.argv[2] === 'block');
+  const run = await app.get(WorkflowClient).submit(LastLong, process.argv[2] ?? 'wait');
   const { generation } = await run.result({ timeout: '2m' });
   const { renewals } = app.get(WorkerPool).health() ?? {};
   await app.close();
