@@ -139,7 +139,8 @@ create table cyclone_workers (
   started_at   timestamptz not null,
   last_seen_at timestamptz not null,
   draining     boolean not null default false,
-  waiting      jsonb                                 -- its steps that wait for a connection: `run:node` -> since, epoch milliseconds
+  waiting      jsonb,                                -- its steps that wait for a connection: `run:node` -> since, epoch milliseconds
+  problems     text[]                                -- why it can neither claim nor complete at present; null: it can
 ) with (fillfactor = 50);
 
 -- What operators did: written in the transaction that did it.

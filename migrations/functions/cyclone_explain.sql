@@ -2,6 +2,7 @@
 -- no such run; without `state` when the run has no such node. Changes nothing.
 --   completed, discarded, cancelled | waits_for_connection {worker, since}, running, lease_expired | run_paused | scheduled, backoff {at}
 --   dependencies {open, total, nodes}, unreachable {nodes}, missed_promotion, items {open, total}, item_concurrency {limit}
+--   clock_set_back {was, now} after scheduled or backoff
 --   timer, signal, child {wakeAt}  | no_worker {deadWorkers, drainingWorkers, otherWorkers, lastSeenAt}, no_free_slot {slots, running}, queued {ahead}, due
 create or replace function cyclone_explain(p_run bigint, p_node text, p_dead_after_ms bigint) returns jsonb
 language plpgsql stable
@@ -89,6 +90,11 @@ begin
     if v_step.scheduled_at > v_now then
       v_reasons := v_reasons || jsonb_build_object('code', case when v_step.error is not null then 'backoff' else 'scheduled' end,
         'at', cyclone_iso(v_step.scheduled_at), 'error', v_step.error);
+      select max(c.at) as was into v_row
+        from (select max(w.last_seen_at) as at from cyclone_workers w union all select m.at from cyclone_marks m where m.name = 'clock_was') c;
+      if v_row.was > v_now + interval '2 seconds' then
+        v_reasons := v_reasons || jsonb_build_object('code', 'clock_set_back', 'was', cyclone_iso(v_row.was), 'now', cyclone_iso(v_now));
+      end if;
     end if;
     select sum((w.queues ->> v_step.queue)::bigint), sum(coalesce(b.running, 0)) into v_slots, v_busy
       from cyclone_workers w

@@ -4,5 +4,5 @@ create or replace function cyclone_fingerprint(p_kind text, p_error_kind text, p
 language sql immutable
 as $$
   select left(encode(sha256(convert_to(format('[%s,%s,%s]', to_json(p_kind), to_json(p_error_kind),
-    to_json(regexp_replace(p_error, '[-+]?\d+([.,:]\d+)*', '#', 'g'))), 'UTF8')), 'hex'), 16)
+    to_json(regexp_replace(p_error, '[-+]?[0-9]+([.,:][0-9]+)*', '#', 'g'))), 'UTF8')), 'hex'), 16)
 $$;

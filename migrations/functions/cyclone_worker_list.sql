@@ -2,7 +2,7 @@
 -- One that ended in order is not listed; a dead one is, until cyclone_forget_workers.
 create or replace function cyclone_worker_list(p_dead_after_ms bigint) returns table (
   id text, host text, pid int, version text, queues jsonb, kinds text[], started_at timestamptz, last_seen_at timestamptz,
-  draining boolean, running bigint, status text, waiting jsonb
+  draining boolean, running bigint, status text, waiting jsonb, problems text[]
 )
 language plpgsql stable
 set search_path from current
@@ -16,7 +16,7 @@ begin
               when w.draining then 'draining'
               when b.running > 0 then 'busy'
               else 'idle' end,
-         w.waiting
+         w.waiting, w.problems
     from cyclone_workers w
     left join (select s.lease_owner, count(*) as running from cyclone_steps s where s.state = 'running' group by s.lease_owner) b
       on b.lease_owner = w.id

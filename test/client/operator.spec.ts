@@ -210,11 +210,11 @@ describe('every operation', () => {
     t.observer = (call, phase) => {
       if (phase !== 'before') return;
       if (call === 'cyclone_pause') throw Object.assign(new Error('conflict'), { code: '40P01' });
-      if (call === 'cyclone_cancel') throw Object.assign(new Error('not allowed'), { code: '42501' });
+      if (call === 'cyclone_cancel') throw Object.assign(new Error('no such table'), { code: '42P01' });
     };
     await expect(run.pause()).rejects.toMatchObject({ sqlState: '40P01', transient: true });
     expect(t.calls.filter((call) => call === 'cyclone_pause')).toHaveLength(5);
-    await expect(run.cancel()).rejects.toMatchObject({ sqlState: '42501', transient: false });
+    await expect(run.cancel()).rejects.toMatchObject({ sqlState: '42P01', transient: false });
     expect(t.calls.filter((call) => call === 'cyclone_cancel')).toHaveLength(1);
   });
 

@@ -280,7 +280,7 @@ describe('a session whose searches walk over too much (DESIGN §8)', () => {
     await lane.claim(one);
     await lane.claim(one);
     await submit('older', 20);
-    const tick = await lane.call('cyclone_tick', 'me', ['default'], ['work'], 20, true, 100, null, 1_000);
+    const tick = await lane.call('cyclone_tick', 'me', ['default'], ['work'], 20, true, 100, null, 1_000, null);
     expect(tick.map(({ event }) => event)).toContain('due');
   });
 });

@@ -31,7 +31,7 @@ async function everything(session: EngineSession): Promise<void> {
   await session.beginCompletion(more!);
   await session.complete(more!);
   await session.query('commit');
-  await session.call('cyclone_tick', 'me', ['default'], ['work'], 20, true, 100, null, 1_000);
+  await session.call('cyclone_tick', 'me', ['default'], ['work'], 20, true, 100, null, 1_000, null);
   await session.sweep();
   await session.deadlines();
   await session.cancel(run!);

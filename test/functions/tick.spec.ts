@@ -21,7 +21,7 @@ interface TickOptions {
 function tick({ queues = ['default'], kinds = ['work'], sweep = true, limit = 100 }: TickOptions = {}): Promise<
   EngineEvent[]
 > {
-  return db.call('cyclone_tick', 'me', queues, kinds, 20, sweep, limit, null, 10_000);
+  return db.call('cyclone_tick', 'me', queues, kinds, 20, sweep, limit, null, 10_000, null);
 }
 
 const lastSeen = () => db.value<Date>('select last_seen_at from cyclone_workers');
@@ -112,6 +112,47 @@ describe('a tick', () => {
     await db.submit({ late: { kind: 'unserved' } }, { deadlineMs: 1_000 });
     await database.moveClock(60_000);
     expect(told(await tick())).toEqual(['reclaimed expired', 'discarded late', 'run_failed', 'due']);
+  });
+
+  it('keeps due what was due when the clock of the database is set back, in its order, and says so (F52)', async () => {
+    await database.moveClock(3_600_000);
+    await register();
+    await register('other');
+    const [late, early] = [await db.submit({ a: [] }), await db.submit({ a: [] }, { delayMs: 0 })];
+    const future = await db.submit({ a: [] }, { delayMs: 600_000 });
+    await db.query(`update cyclone_steps set scheduled_at = scheduled_at - interval '10 minutes' where run_id = $1`, [
+      early,
+    ]);
+    await db.submit({ b: { queue: 'second' } });
+    await db.claim({ owner: 'dead', queues: { second: 1 } });
+    expect(told(await tick())).toEqual(['due']);
+
+    await database.moveClock(0);
+    expect(
+      await db.value(
+        `select count(*)::int from cyclone_steps where scheduled_at > cyclone_now() and state = 'available'`,
+      ),
+    ).toBe(3);
+    const reasons = async (run: string) =>
+      (await db.value<{ reasons: { code: string }[] }>(`select cyclone_explain($1, 'a', 60000)`, [run])).reasons.map(
+        ({ code }) => code,
+      );
+    expect(await reasons(late)).toContain('clock_set_back');
+    const [noticed, due] = await tick();
+    expect(noticed).toMatchObject({ event: 'clock_set_back' });
+    expect(Number(noticed?.info?.delayMs)).toBeGreaterThan(3_590_000);
+    expect(due?.event).toBe('due');
+    expect((await tick()).map(({ event }) => event)).toEqual(['due']);
+    const claimed = await db.claim();
+    expect(claimed.map(({ run_id }) => run_id)).toEqual([early, late]);
+
+    // What was not due waits for its time, a lease that nobody renews ends at its own, and operators are told until the clock has caught up.
+    expect(await reasons(future)).toEqual(['scheduled', 'clock_set_back']);
+    await database.moveClock(60_000);
+    expect(told(await tick())).toContain('reclaimed b');
+    await database.moveClock(3_700_000);
+    await tick();
+    expect(await db.value(`select count(*)::int from cyclone_marks where name like 'clock%'`)).toBe(0);
   });
 
   it('judges nobody while its process has not been connected for long enough (C8)', async () => {

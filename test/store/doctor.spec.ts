@@ -62,6 +62,7 @@ describe('the doctor', () => {
       expect(findings.map(({ check }) => check)).toEqual([
         'isolation',
         'encoding',
+        'session',
         'transactions',
         'clock',
         'rights',
@@ -141,7 +142,9 @@ describe('the doctor', () => {
     'enable_indexscan = off',
   ])('raises no false alarm where catalogs and values are printed otherwise: %s (F52)', async (setting) => {
     const [name] = setting.split(' ');
-    expect(await during(`set ${setting}`, `reset ${name}`)).toEqual([]);
+    // That each call has to set it right is no false one.
+    const right = name === 'array_nulls' ? ['session warning'] : [];
+    expect(await during(`set ${setting}`, `reset ${name}`)).toEqual(right);
   });
 
   it('finds functions that were changed by hand or by another version', async () => {
@@ -218,14 +221,50 @@ describe('the doctor', () => {
       const rights = (await examine(session, 'public', inspection, operations)).filter(
         ({ check }) => check === 'rights',
       );
-      expect(rights.map(({ message }) => message)).toEqual([
-        expect.stringContaining('Workers are connected as postgres'),
-        expect.stringContaining('may not call'),
+      expect(rights).toEqual([
+        expect.objectContaining({
+          level: 'error',
+          message: expect.stringMatching(/^Workers are connected as postgres.*waits for the transaction.*30 s/),
+        }),
+        expect.objectContaining({ level: 'error', message: expect.stringContaining('may not call') }),
       ]);
     } finally {
       await client.end();
       await db.client.query(`reset application_name; drop owned by ${role}; drop role ${role}`);
     }
+  });
+
+  it('finds sessions that cannot write, settings that each call has to set right, and limits that are reached (F10, F23, F49)', async () => {
+    const readOnly = 'set session characteristics as transaction read';
+    expect(await during(`${readOnly} only`, `${readOnly} write`)).toContain('session error');
+    expect(await during('set array_nulls = off', 'reset array_nulls')).toEqual(['session warning']);
+    const limit = `alter database ${new URL(database.url).pathname.slice(1)} connection limit`;
+    expect(await during(`${limit} 1`, `${limit} -1`)).toEqual(['limits error']);
+  });
+
+  it('passes on what workers say that they suffer from (R41)', async () => {
+    await worker('w', ['work']);
+    await db.call('cyclone_tick', 'w', ['default'], ['work'], 20, false, 100, null, 1_000, [
+      'A lane has no connection.',
+    ]);
+    const findings = await findingsOf();
+    expect(findings).toContainEqual(
+      expect.objectContaining({
+        check: 'workers',
+        level: 'error',
+        message: expect.stringContaining('A lane has no connection.'),
+      }),
+    );
+    expect((await inspection.workers(sessionOf(db)))[0]?.problems).toEqual(['A lane has no connection.']);
+  });
+
+  it('says that the clock of the database was set back (F52)', async () => {
+    await database.moveClock(3_600_000);
+    await worker('w', ['work']);
+    await database.moveClock(0);
+    expect((await findingsOf()).filter(({ check }) => check === 'clock')).toContainEqual(
+      expect.objectContaining({ level: 'warning', message: expect.stringContaining('has been set back') }),
+    );
   });
 
   it('says what cannot be checked instead of giving up', async () => {

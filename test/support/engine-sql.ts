@@ -328,6 +328,7 @@ export class EngineDatabase {
       'truncate cyclone_runs, cyclone_steps, cyclone_deps, cyclone_attempts, cyclone_workers cascade',
     );
     await this.main.query('truncate cyclone_audit, cyclone_stranded_runs');
+    await this.main.query(`delete from cyclone_marks where name like 'clock%'`);
     await this.main.query(`update cyclone_marks set run_id = 0, at = '-infinity'`);
     await this.moveClock(0);
     if (problems.length > 0) throw new Error(`The engine left this behind:\n${problems.join('\n')}`);

@@ -200,6 +200,11 @@ export class Fixture {
     }
   }
 
+  /** Lets others go on, in a loop that waits for a state. */
+  pause(): Promise<void> {
+    return sleep(10);
+  }
+
   /** Resolves when nothing is left to do, and the workers have read the answers that say so. */
   async idle(): Promise<void> {
     await this.until(`select not exists (select 1 from cyclone_runs where state in ('running', 'paused'))`);

@@ -269,7 +269,9 @@ describe('leases', () => {
 
   it('send nothing while there are none, once it is known that they can be renewed', async () => {
     fixture = await Fixture.open();
-    await fixture.worker({ work: () => 1 }, { leaseTtl: 300, pollInterval: 50 }).start();
+    const worker = fixture.worker({ work: () => 1 }, { leaseTtl: 300, pollInterval: 50 });
+    await worker.start();
+    while (worker.health().renewals.by === 'none') await fixture.pause();
     const lastSent = `select query_start::text from pg_stat_activity where application_name = 'cyclone-leases' and state = 'idle' and query <> '' and datname = current_database()`;
     await fixture.until(`select exists (${lastSent})`);
     const before = await fixture.rows(lastSent);

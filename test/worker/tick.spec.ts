@@ -39,6 +39,7 @@ async function tick(): Promise<void> {
     aftermath: aftermath as Aftermath,
     problems: new ProblemLog({ log: note, warn: note, error: note }),
     waiting: () => undefined,
+    troubles: () => [],
     due: () => undefined,
     later: () => undefined,
   }).run();

@@ -63,6 +63,9 @@ function writeStats(stats: Stats): void {
     workers: `${workers.live} live, ${workers.draining} draining, ${workers.dead} dead`,
     'stranded runs': health.strandedRuns,
     'expired leases': health.expiredLeases,
+    'worker problems': health.workerProblems
+      .map(({ worker, problems }) => `${worker}: ${problems.join(' ')}`)
+      .join(', '),
     'not served': health.unserved.map(({ queue, kind, due }) => `${kind} in queue ${queue} (${due} due)`).join(', '),
   });
   for (const [title, work] of [
@@ -98,6 +101,7 @@ const WORKERS: Listing<WorkerStatus> = {
     { title: 'STARTED', value: ({ startedAt }) => time(startedAt) },
     { title: 'LAST SEEN', value: ({ lastSeenAt }) => time(lastSeenAt) },
     { title: 'KINDS', value: ({ kinds }) => kinds.join(' ') },
+    { title: 'PROBLEMS', value: ({ problems }) => problems.join(' ') },
   ],
   id: ({ id }) => id,
 };

@@ -2,6 +2,7 @@ import type { Explanation } from '../model/explanation.js';
 import { NodeNotFoundError, RunNotFoundError } from '../model/errors/run-errors.js';
 import type { DeadLetterGroup, ExhaustedStep } from '../store/dead-letter-store.js';
 import { examine, type Finding } from '../store/doctor/doctor.js';
+import { checkPooler } from '../store/doctor/pooler-check.js';
 import type { Engine } from '../store/engine.js';
 import type { CappedCount, WorkerStatus } from '../store/inspection-store.js';
 import type { RunRecord, StepRecord } from '../store/run-store.js';
@@ -268,7 +269,8 @@ export class OperatorClient {
   /** Examines the server, the schema and the work, and says what to do about each finding. */
   async doctor(): Promise<Finding[]> {
     const { schema, inspection, operations } = this.engine;
-    return this.read('examination', (session) => examine(session, schema, inspection, operations));
+    const findings = await this.read('examination', (session) => examine(session, schema, inspection, operations));
+    return [...findings, ...(await checkPooler(this.engine.connections))];
   }
 
   /**

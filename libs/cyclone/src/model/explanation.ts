@@ -31,6 +31,7 @@ export type ExplanationReason =
   | { readonly code: 'waits_for_connection'; readonly worker: string; readonly since: string }
   | { readonly code: 'run_paused'; readonly at: string }
   | { readonly code: 'scheduled' | 'backoff'; readonly at: string; readonly error?: string }
+  | { readonly code: 'clock_set_back'; readonly was: string; readonly now: string }
   | {
       readonly code: 'dependencies';
       readonly open: number;
@@ -109,6 +110,11 @@ export function describeReason(reason: ExplanationReason): string {
       return `It may not start before ${reason.at}.`;
     case 'backoff':
       return `It waits until ${reason.at} to be tried again after: ${reason.error ?? 'a failure'}`;
+    case 'clock_set_back':
+      return (
+        `The database's clock has been set back: it was ${reason.was}, and now it is ${reason.now}. What was due then stays due; ` +
+        `a backoff, a delay or a deadline of that time ends later by as much.`
+      );
     case 'dependencies':
       return `It waits for ${reason.open} of ${reason.total} nodes before it: ${list(reason.nodes, reason.open)}.`;
     case 'unreachable':

@@ -4,6 +4,7 @@ import { InvalidOptionError, SchemaVersionError } from '../model/errors/setup-er
 import { STEP_EVENT_TYPES, type StepEvent } from '../model/events.js';
 import type { Engine } from '../store/engine.js';
 import { migrate } from '../store/migrator.js';
+import { sharesSessions } from '../store/pooler.js';
 import { checkServer, dataSourceProblem, nativeDriverProblem } from '../store/server-check.js';
 import { poolProblem } from '../worker/pool-size.js';
 import type { CycloneLogger } from './cyclone-logger.js';
@@ -113,5 +114,19 @@ export class CycloneStartup implements OnModuleInit {
     if (migrationsRun && !refused) await migrate(dataSource, { schema, log: (message) => logger.log(message) });
     const found = await checkServer((sql, values) => dataSource.query(sql, values), schema);
     problems.push(...found.filter((problem) => !(migrationsRun && refused && SchemaVersionError.is(problem))));
+    await this.lookForPooler();
+  }
+
+  /** Works on behind a pooler that the options do not say, without what cannot work there. */
+  private async lookForPooler(): Promise<void> {
+    const { engine, options, logger } = this.parts;
+    if (!(await sharesSessions(engine.connections))) return;
+    engine.connections.shareSessions();
+    if (!options.preparedStatements && !options.listen) return;
+    logger.warn(
+      'The DataSource leads through a pooler in transaction mode, so statements are not prepared and other processes are heard of by ' +
+        'polling only. Say so with preparedStatements: false and listen: false, or let the DataSource connect directly or through a pooler in ' +
+        'session mode, which is faster.',
+    );
   }
 }

@@ -129,7 +129,7 @@ export class WorkerPool {
     const queues = new Set([options.defaults.queue ?? DEFAULT_QUEUE]);
     for (const handler of handlers.values()) queues.add(handler.options.queue);
     const resolved = resolveWorkerOptions(worker, queues, {
-      listen: options.listen,
+      listen: options.listen && this.parts.engine.connections.hears,
       timers,
       version: PACKAGE_VERSION,
       ...(options.retention === undefined ? {} : { retention: resolveRetention(options.retention) }),

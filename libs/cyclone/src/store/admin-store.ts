@@ -1,6 +1,6 @@
 import { quoteIdentifier } from './identifier.js';
 import type { StepRecord } from './run-store.js';
-import { statement, type Session, type Statement } from './session.js';
+import { checkedStatement, type Session, type Statement } from './session.js';
 
 /** An execution that did not complete its step, every column of cyclone_attempts under its own name. */
 export type AttemptRecord = Readonly<Record<string, unknown>> & {
@@ -32,18 +32,20 @@ export class AdminStore {
     const quoted = quoteIdentifier(schema);
     const step = (columns: string): string =>
       `select ${columns} from ${quoted}.cyclone_v_steps s where run_id = $1 and node = $2`;
-    this.steps = statement('step', step(`to_jsonb(s) - '{input,output}'::text[]`));
-    this.stepsWithPayloads = statement('stepPayloads', step('row_to_json(s)'));
-    this.attemptList = statement(
+    this.steps = checkedStatement(schema, 'step', step(`to_jsonb(s) - '{input,output}'::text[]`));
+    this.stepsWithPayloads = checkedStatement(schema, 'stepPayloads', step('row_to_json(s)'));
+    this.attemptList = checkedStatement(
+      schema,
       'attempts',
       `select row_to_json(a) from ${quoted}.cyclone_attempts a where run_id = $1 and node = $2 order by generation desc limit $3`,
     );
-    this.kindList = statement(
+    this.kindList = checkedStatement(
+      schema,
       'kinds',
       `select kind, pending, available, running, waiting, paused, floor(extract(epoch from oldest_available_age) * 1000)
          from ${quoted}.cyclone_v_kinds order by kind`,
     );
-    this.clock = statement('clock', `select ${quoted}.cyclone_iso(${quoted}.cyclone_now())`);
+    this.clock = checkedStatement(schema, 'clock', `select ${quoted}.cyclone_iso(${quoted}.cyclone_now())`);
   }
 
   /** One step; undefined when there is none. Input and output are left out unless they are asked for. */

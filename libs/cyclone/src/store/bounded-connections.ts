@@ -19,33 +19,30 @@ export class BoundedConnections extends Connections {
   override use<T>(work: (session: Session) => Promise<T>, purpose = 'read of an operator'): Promise<T> {
     return super.use((session) => {
       if (this.scope === 'transaction') {
-        const begin = `begin; set local statement_timeout = ${this.timeoutMs}; set local timezone = 'UTC'`;
-        return between(session, begin, work, 'commit', 'rollback');
+        return session.transaction(
+          'Read',
+          work,
+          `; set local statement_timeout = ${this.timeoutMs}; set local timezone = 'UTC'`,
+        );
       }
       // Behind a pooler in transaction mode the next statement may be on another session, which would keep the setting.
       if (!this.of.preparedStatements) return work(session);
-      const reset = 'reset statement_timeout';
-      return between(session, `set statement_timeout = ${this.timeoutMs}`, work, reset, reset);
+      return limited(session, this.timeoutMs, work);
     }, purpose);
   }
 }
 
-async function between<T>(
-  session: Session,
-  begin: string,
-  work: (session: Session) => Promise<T>,
-  end: string,
-  undo: string,
-): Promise<T> {
-  await session.script('beginRead', begin);
+async function limited<T>(session: Session, timeoutMs: number, work: (session: Session) => Promise<T>): Promise<T> {
+  const reset = (): Promise<unknown> => session.script('endRead', 'reset statement_timeout');
+  await session.script('beginRead', `set statement_timeout = ${timeoutMs}`);
   let result: T;
   try {
     result = await work(session);
   } catch (error) {
     // The caller is told what went wrong first; a connection that is not as it was goes to nobody else.
-    await session.script('endRead', undo).catch(() => destroyClient(session.client));
+    await reset().catch(() => destroyClient(session.client));
     throw error;
   }
-  await session.script('endRead', end);
+  await reset();
   return result;
 }

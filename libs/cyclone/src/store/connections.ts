@@ -3,11 +3,12 @@ import { waitForConnection, type CountedPool } from './connection-wait.js';
 import { isAnswer } from './database-fault.js';
 import { rawClientOf, destroyClient, type RawClient } from './raw-client.js';
 import { watchLoss } from './session-loss.js';
+import { isOfConnection } from './session-terms.js';
 import { Session, type SessionOptions } from './session.js';
 
 /** A pool of `pg` as TypeORM's driver holds it. */
 interface DriverPool extends CountedPool {
-  on(event: 'connect', listener: (client: RawClient) => void): unknown;
+  on(event: 'connect' | 'acquire', listener: (client: RawClient) => void): unknown;
 }
 interface PostgresDriver {
   readonly master?: DriverPool;
@@ -35,12 +36,19 @@ export interface ConnectionsOptions extends SessionOptions {
 
 /** Where sessions come from: the application's own DataSource, with its pool, its settings and its credentials. */
 export class Connections {
+  /** Whether a pooler has been found that gives each transaction another session of the server. */
+  private shared = false;
+
   constructor(
     readonly dataSource: DataSource,
-    readonly options: ConnectionsOptions,
+    private readonly given: ConnectionsOptions,
   ) {}
 
-  /** Whether statements are prepared by name. */
+  get options(): ConnectionsOptions {
+    return this.shared ? { ...this.given, preparedStatements: false } : this.given;
+  }
+
+  /** Whether statements are prepared by name, which takes sessions that nobody else has in between. */
   get preparedStatements(): boolean {
     return this.options.preparedStatements;
   }
@@ -49,6 +57,16 @@ export class Connections {
   get isNative(): boolean {
     const { postgres } = this.driver;
     return postgres !== undefined && 'native' in new postgres.Client({});
+  }
+
+  /** From now on no session is taken for the engine's own. */
+  shareSessions(): void {
+    this.shared = true;
+  }
+
+  /** Whether what is notified can be heard: not through such a pooler, although it takes a LISTEN without a word. */
+  get hears(): boolean {
+    return !this.shared;
   }
 
   /** How many connections the pool may hold. */
@@ -76,20 +94,30 @@ export class Connections {
     };
   }
 
-  /** Runs `work` on a connection of the pool. One that fails with anything but a plain SQL error is cut. */
+  /**
+   * Takes a connection that nobody has had before, for a holder who keeps it: what others may have left on theirs is not known. Those are cut,
+   * and the pool makes new ones in their place.
+   */
+  async holdFresh(purpose = A_CALL): Promise<HeldSession> {
+    for (let cut = 0; ; cut++) {
+      const held = await this.hold(purpose);
+      if (isFresh(held.session.client) || cut > this.poolSize) return held;
+      await held.release(true);
+    }
+  }
+
+  /**
+   * Runs `work` on a connection of the pool. One that fails with anything but a plain SQL error is cut, and so is one that cannot write.
+   * Where the connection may be at fault, and not the call, `work` runs once more, on a connection that nobody has had.
+   */
   async use<T>(work: (session: Session) => Promise<T>, purpose = A_CALL): Promise<T> {
     const held = await this.hold(purpose);
-    let broken = true;
     try {
-      const result = await work(held.session);
-      broken = false;
-      return result;
+      return await workOn(held, work);
     } catch (error) {
-      broken = !isAnswer(error);
-      throw error;
-    } finally {
-      await held.release(broken);
+      if (!isSuspect(held.session, error)) throw error;
     }
+    return workOn(await this.holdFresh(purpose), work);
   }
 
   /** A session on the connection of the caller's transaction. */
@@ -131,7 +159,28 @@ export class Connections {
   }
 }
 
+async function workOn<T>(held: HeldSession, work: (session: Session) => Promise<T>): Promise<T> {
+  let broken = true;
+  try {
+    const result = await work(held.session);
+    broken = false;
+    return result;
+  } catch (error) {
+    broken = !isAnswer(error) || held.session.isReadOnly || isSuspect(held.session, error);
+    throw error;
+  } finally {
+    await held.release(broken);
+  }
+}
+
+/** Whether a call failed that has done nothing and may succeed on another connection than this one, which others have had before. */
+function isSuspect(session: Session, error: unknown): boolean {
+  return isOfConnection(error) && !session.isUsed && !isFresh(session.client);
+}
+
 const protectedPools = new WeakSet<DriverPool>();
+/** How often a connection was taken out of its pool. */
+const acquired = new WeakMap<RawClient, number>();
 
 /**
  * Gives every new client of a pool a listener for errors. The pool takes its own away before TypeORM adds one, and a connection
@@ -140,5 +189,17 @@ const protectedPools = new WeakSet<DriverPool>();
 function protect(pool: DriverPool | undefined): void {
   if (!pool || protectedPools.has(pool)) return;
   protectedPools.add(pool);
-  pool.on('connect', watchLoss);
+  pool.on('connect', (client) => {
+    watchLoss(client);
+    acquired.set(client, 0);
+  });
+  pool.on('acquire', (client) => {
+    const times = acquired.get(client);
+    if (times !== undefined) acquired.set(client, times + 1);
+  });
+}
+
+/** Whether whoever has the connection now is the first. */
+function isFresh(client: RawClient): boolean {
+  return acquired.get(client) === 1;
 }

@@ -1,6 +1,6 @@
 import type { ErrorKind, RunState } from '../model/states.js';
 import { quoteIdentifier } from './identifier.js';
-import { statement, type Session, type Statement } from './session.js';
+import { checkedStatement, type Session, type Statement } from './session.js';
 
 /** Dead letters of one group are counted up to this many; cyclone_v_dlq counts them all. */
 const GROUP_COUNT_CAP = 500;
@@ -72,16 +72,19 @@ export class DeadLetterStore {
     const quoted = quoteIdentifier(schema);
     const iso = (column: string): string => `${quoted}.cyclone_iso(${column})`;
     const listed = `${quoted}.cyclone_list_exhausted($1, $2, $3, $4, $5, $6, $7, $8)`;
-    this.list = statement(
+    this.list = checkedStatement(
+      schema,
       'listExhausted',
       `select ${iso('discarded_at')}, run_id, node, kind, queue, error, error_kind, error_fingerprint, attempts, max_attempts, contained,
               workflow, run_state, root_run_id, root_state from ${listed}`,
     );
-    this.roots = statement(
+    this.roots = checkedStatement(
+      schema,
       'exhaustedRoots',
       `select ${iso('discarded_at')}, run_id, node, root_run_id, root_state from ${listed}`,
     );
-    this.grouped = statement(
+    this.grouped = checkedStatement(
+      schema,
       'dlqGroups',
       `select kind, error_kind, error_fingerprint, steps, runs, capped, ${iso('oldest')}, ${iso('newest')}, example_run_id, example_node,
               example_error from ${quoted}.cyclone_dlq_groups($1, $2, $3)`,

@@ -48,6 +48,8 @@ export interface TickRequest {
   readonly waiting?: Readonly<Record<string, number>> | undefined;
   /** How far ahead to look for work that comes due, in milliseconds. */
   readonly withinMs: number;
+  /** What keeps the worker from claiming and completing, for operators. */
+  readonly problems: readonly string[];
 }
 
 export interface WorkerRecord {
@@ -92,7 +94,7 @@ export class EngineStore {
     this.statements = {
       flush: rows('cyclone_flush', 10),
       settle: rows('cyclone_settle', 12),
-      tick: rows('cyclone_tick', 8),
+      tick: rows('cyclone_tick', 9),
       adopt: rows('cyclone_adopt', 8),
       cancel: rows('cyclone_cancel', 2),
       pause: rows('cyclone_pause', 1),
@@ -166,7 +168,7 @@ export class EngineStore {
 
   /** Housekeeping of a worker: last seen, sweep, deadlines, poll (cyclone_tick). */
   tick(session: Session, request: TickRequest): Promise<EngineRow[]> {
-    const { worker, queues, kinds, maxReclaims, sweep, limit, waiting, withinMs } = request;
+    const { worker, queues, kinds, maxReclaims, sweep, limit, waiting, withinMs, problems } = request;
     return this.engineRows(session, 'tick', [
       worker,
       queues,
@@ -176,6 +178,7 @@ export class EngineStore {
       limit,
       waiting ? JSON.stringify(waiting) : null,
       withinMs,
+      problems.length === 0 ? null : problems,
     ]);
   }
 

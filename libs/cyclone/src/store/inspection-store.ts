@@ -2,7 +2,7 @@ import type { Explanation } from '../model/explanation.js';
 import type { RunState, StepState } from '../model/states.js';
 import { quoteIdentifier } from './identifier.js';
 import { runRecordJson, type RunRecord, type StepRecord } from './run-store.js';
-import { statement, type Session, type Statement } from './session.js';
+import { checkedStatement, type Session, type Statement } from './session.js';
 
 /** A worker that has not been seen for so long is taken for dead; it ticks every second by default. */
 export const WORKER_DEAD_AFTER_MS = 60_000;
@@ -88,6 +88,8 @@ export interface WorkerStatus {
   readonly status: 'idle' | 'busy' | 'draining' | 'dead';
   /** How many of its steps have waited for a connection of its pool for longer than 5 s; 100 at most are counted. */
   readonly waitingForConnection: number;
+  /** What keeps it from claiming and completing steps, as it said itself when it was last seen. */
+  readonly problems: readonly string[];
 }
 
 /** Available steps that no live worker serves. */
@@ -115,38 +117,47 @@ export class InspectionStore {
     const quoted = quoteIdentifier(schema);
     const iso = (column: string): string => `${quoted}.cyclone_iso(${column})`;
     const page = `${quoted}.cyclone_run_ids($1, $2, $3, $4, $5)`;
-    this.runs = statement(
+    this.runs = checkedStatement(
+      schema,
       'runPage',
       `select i.walked_to, i.ended, case when r.id is not null then ${runRecordJson(schema)} end
          from ${page} with ordinality i(id, walked_to, ended, place)
          left join ${quoted}.cyclone_v_runs r on r.id = i.id
         order by i.place`,
     );
-    this.count = statement('countRuns', `select count(id), bool_and(ended) from ${page}`);
+    this.count = checkedStatement(schema, 'countRuns', `select count(id), bool_and(ended) from ${page}`);
     const steps = (columns: string): string =>
       `select ${columns} from ${quoted}.cyclone_v_steps s
         where run_id = $1 and ($2::text is null or node > $2) and ($3::text[] is null or state = any($3))
           and ($4::text is null or parent_node = $4)
         order by node limit $5`;
-    this.steps = statement('stepPage', steps(`to_jsonb(s) - '{input,output}'::text[]`));
-    this.stepsWithPayloads = statement('stepPagePayloads', steps('row_to_json(s)'));
-    this.explanation = statement('explain', `select ${quoted}.cyclone_explain($1, $2, $3)`);
-    this.workerList = statement(
+    this.steps = checkedStatement(schema, 'stepPage', steps(`to_jsonb(s) - '{input,output}'::text[]`));
+    this.stepsWithPayloads = checkedStatement(schema, 'stepPagePayloads', steps('row_to_json(s)'));
+    this.explanation = checkedStatement(schema, 'explain', `select ${quoted}.cyclone_explain($1, $2, $3)`);
+    this.workerList = checkedStatement(
+      schema,
       'workers',
       `select json_build_object('id', id, 'host', host, 'pid', pid, 'version', version, 'queues', queues, 'kinds', kinds,
                 'startedAt', ${iso('started_at')}, 'lastSeenAt', ${iso('last_seen_at')}, 'draining', draining, 'running', running, 'status', status,
-                'waitingForConnection', (select count(*) from jsonb_object_keys(waiting)))
+                'waitingForConnection', (select count(*) from jsonb_object_keys(waiting)),
+                'problems', coalesce(problems, '{}'))
          from ${quoted}.cyclone_worker_list($1)`,
     );
-    this.unservedList = statement(
+    this.unservedList = checkedStatement(
+      schema,
       'unserved',
       `select queue, kind, due, ${iso('oldest')} from ${quoted}.cyclone_unserved($1)`,
     );
-    this.open = statement(
+    this.open = checkedStatement(
+      schema,
       'openCounts',
       `select queue, kind, state, steps, due, oldest_due_ms, expired from ${quoted}.cyclone_open_counts() order by queue, kind, state`,
     );
-    this.states = statement('stateCounts', `select entity, state, n, capped from ${quoted}.cyclone_state_counts($1)`);
+    this.states = checkedStatement(
+      schema,
+      'stateCounts',
+      `select entity, state, n, capped from ${quoted}.cyclone_state_counts($1)`,
+    );
   }
 
   /** Runs by id from a keyset position on (cyclone_run_ids). */

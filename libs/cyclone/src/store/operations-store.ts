@@ -1,6 +1,6 @@
 import { ENGINE_COLUMNS, toEngineRow, type EngineRow } from './engine-row.js';
 import { quoteIdentifier } from './identifier.js';
-import { functionCall, statement, type Session, type Statement } from './session.js';
+import { functionCall, checkedStatement, type Session, type Statement } from './session.js';
 
 /** Who asks for a change, and why: it goes into cyclone_audit in the transaction of the change, unless nothing is said. */
 export interface AuditNote {
@@ -105,14 +105,16 @@ export class OperationsStore {
       forgetWorkers: call('cyclone_forget_workers', 1, '*'),
       beginRound: call('cyclone_begin_round', 2, '*'),
       stranded: call('cyclone_stranded', 3, 'run_id, workflow, stranded, to_json(problems), walked_to, ended'),
-      knownStranded: statement(
+      knownStranded: checkedStatement(
+        schema,
         'cyclone_known_stranded',
         `select p.run_id, p.workflow, true, to_json(p.problems)
            from ${quoted}.cyclone_run_problems(array(select f.run_id from ${quoted}.cyclone_stranded_runs f order by f.run_id limit 1000)) p
           where p.stranded`,
       ),
       repairRun: call('cyclone_repair_run', 4, ENGINE_COLUMNS),
-      audit: statement(
+      audit: checkedStatement(
+        schema,
         'cyclone_audit',
         `select id, ${quoted}.cyclone_iso(at), actor, action, run_id, node, reason, affected, detail from ${quoted}.cyclone_audit
           where ($1::bigint is null or run_id = $1) and ($2::text is null or action = $2) and ($3::text is null or actor = $3)

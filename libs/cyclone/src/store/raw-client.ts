@@ -6,6 +6,8 @@ export interface RawClient {
   on(event: 'error' | 'end' | 'notification', listener: (argument: never) => void): unknown;
   removeListener(event: 'error' | 'end' | 'notification', listener: (argument: never) => void): unknown;
   end(): Promise<void>;
+  /** Of the session, as the server or a pooler before it says at the connect. */
+  readonly processID?: number | null;
 }
 
 export interface RawQuery {

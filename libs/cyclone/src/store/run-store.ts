@@ -1,6 +1,6 @@
 import type { RunState, StepState } from '../model/states.js';
 import { quoteIdentifier } from './identifier.js';
-import { statement, type Session, type Statement } from './session.js';
+import { checkedStatement, type Session, type Statement } from './session.js';
 
 /** A run as cyclone_v_runs shows it. Times are ISO 8601 texts of the database's clock, with microseconds (S31). */
 export interface RunRecord {
@@ -69,8 +69,13 @@ export class RunStore {
 
   constructor(schema: string) {
     const quoted = quoteIdentifier(schema);
-    this.states = statement('runStates', `select id, state from ${quoted}.cyclone_runs where id = any($1::bigint[])`);
-    this.outcomes = statement(
+    this.states = checkedStatement(
+      schema,
+      'runStates',
+      `select id, state from ${quoted}.cyclone_runs where id = any($1::bigint[])`,
+    );
+    this.outcomes = checkedStatement(
+      schema,
       'runOutcomes',
       `select r.id, r.state, r.result_node, s.state, s.output, r.cancel_reason, d.node, d.kind, d.error, d.error_kind
          from ${quoted}.cyclone_runs r
@@ -82,8 +87,13 @@ export class RunStore {
          ) d on true
         where r.id = any($1::bigint[])`,
     );
-    this.info = statement('runInfo', `select ${runRecordJson(schema)} from ${quoted}.cyclone_v_runs r where id = $1`);
-    this.steps = statement(
+    this.info = checkedStatement(
+      schema,
+      'runInfo',
+      `select ${runRecordJson(schema)} from ${quoted}.cyclone_v_runs r where id = $1`,
+    );
+    this.steps = checkedStatement(
+      schema,
       'runSteps',
       `select row_to_json(s) from ${quoted}.cyclone_v_steps s where run_id = $1 order by node`,
     );

@@ -37,6 +37,8 @@ export interface Stats {
      */
     readonly strandedRuns: number;
     readonly expiredLeases: number;
+    /** Live workers that cannot claim and complete steps at present, with what they say about it. */
+    readonly workerProblems: readonly { readonly worker: string; readonly problems: readonly string[] }[];
     /** Available steps whose queue and kind no live worker serves. */
     readonly unserved: readonly UnservedKind[];
   };
@@ -74,6 +76,9 @@ export async function readStats(
     health: {
       strandedRuns: stranded.length,
       expiredLeases: sum(open, (row) => row.expired),
+      workerProblems: workers
+        .filter(({ status, problems }) => status !== 'dead' && problems.length > 0)
+        .map(({ id, problems }) => ({ worker: id, problems })),
       unserved,
     },
   };

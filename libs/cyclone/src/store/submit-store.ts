@@ -1,5 +1,4 @@
 import type { PlanNode } from '../graph/plan.js';
-import { isAnswer } from './database-fault.js';
 import { functionCall, type Session, type Statement } from './session.js';
 
 /** A node of a new run, as the database takes it. */
@@ -70,17 +69,12 @@ export class SubmitStore {
    * transaction by itself.
    */
   async submitBatches(session: Session, batches: readonly (readonly NewRun[])[]): Promise<string[]> {
-    const ids: string[] = [];
-    if (batches.length > 1) await session.script('beginSubmit', 'begin isolation level read committed');
-    try {
-      for (const batch of batches) ids.push(...(await this.submit(session, batch)));
-    } catch (error) {
-      // When this fails too, its error is the one that has the connection cut.
-      if (batches.length > 1 && isAnswer(error)) await session.script('rollbackSubmit', 'rollback');
-      throw error;
-    }
-    if (batches.length > 1) await session.script('commitSubmit', 'commit');
-    return ids;
+    const submitAll = async (within: Session): Promise<string[]> => {
+      const ids: string[] = [];
+      for (const batch of batches) ids.push(...(await this.submit(within, batch)));
+      return ids;
+    };
+    return batches.length > 1 ? session.transaction('Submit', submitAll) : submitAll(session);
   }
 
   /**

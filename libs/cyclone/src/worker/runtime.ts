@@ -23,6 +23,8 @@ import { RetentionSweep } from './retention-sweep.js';
 import { Slots } from './slots.js';
 import { Tick } from './tick.js';
 import type { ResolvedWorkerOptions } from './worker-options.js';
+import { problemsOf } from './worker-health.js';
+import { REPORTED_WAIT_MS } from '../store/connection-wait.js';
 import type { ProblemLog, WorkerLogger } from './worker-logger.js';
 
 /** How long a few free slots wait for more of them, so that one call claims for all. */
@@ -53,8 +55,10 @@ export class Runtime implements LaneHost {
   private readonly line: ConnectionLine;
   readonly inContext = captureContext();
   private stopping = false;
+  private readonly startedAt = performance.now();
+  private said: readonly string[] = [];
   private ripening: Timer | undefined;
-  private readonly lanes: readonly Lane[];
+  readonly lanes: readonly Lane[];
   private readonly dueTimes = new DueTimes((queues) => this.inContext(() => this.heat(queues)));
   private readonly listener: Listener | undefined;
   private readonly retention: RetentionSweep | undefined;
@@ -122,6 +126,7 @@ export class Runtime implements LaneHost {
       aftermath: this.aftermath,
       problems,
       waiting: () => this.line.waiting(),
+      troubles: () => this.troubles(),
       due: (queues) => this.heat(queues),
       later: (queue, inMs) => this.dueTimes.expect(queue, inMs),
     });
@@ -258,8 +263,40 @@ export class Runtime implements LaneHost {
     }
   }
 
+  /** What keeps it from claiming and completing steps now, each a sentence that says what to do. Empty: nothing. */
+  troubles(): string[] {
+    const { lanes, keeper, tick, book, executor, options } = this;
+    const slots = [...options.queues.values()].reduce((sum, size) => sum + size, 0);
+    const { leaseTtlMs, pollIntervalMs } = options;
+    return problemsOf({ lanes, keeper, tick, book, ignoring: executor.ignoring, slots, leaseTtlMs, pollIntervalMs });
+  }
+
+  /** The same, with what its handlers wait for. */
+  problemsNow(): string[] {
+    const waiting = Object.keys(this.line.waiting() ?? {}).length;
+    if (waiting === 0) return this.troubles();
+    return [
+      ...this.troubles(),
+      `${waiting} step(s) wait for a connection to complete on. Set a larger poolSize, or look for handlers that keep connections.`,
+    ];
+  }
+
+  /** Logs what is new of it, and when it is over, however much else is logged. */
+  private sayProblems(): void {
+    const problems = this.problemsNow();
+    // It has hardly begun: what has not succeeded yet has not failed either.
+    if (performance.now() - this.startedAt < REPORTED_WAIT_MS && !this.lanes.some(({ trouble }) => trouble)) return;
+    const before = this.said;
+    this.said = problems;
+    for (const problem of problems)
+      if (!before.includes(problem)) this.problems.notice(`This worker is not healthy. ${problem}`);
+    if (before.length > 0 && problems.length === 0) this.problems.notice('This worker is healthy again.');
+  }
+
   private housekeep(): void {
     this.keeper.expire();
+    this.sayProblems();
+    for (const lane of this.lanes) lane.recheck();
     for (const lane of this.lanes) lane.watch(Math.max(CALL_LIMIT_MS, this.leaseTtlMs));
     void this.tick.run();
   }

@@ -26,6 +26,8 @@ export interface TickTools {
   readonly problems: ProblemLog;
   /** Steps that have waited for a connection for longer than is good, with the time since when in epoch milliseconds (R42). */
   waiting(): Readonly<Record<string, number>> | undefined;
+  /** What keeps the worker from claiming and completing. */
+  troubles(): readonly string[];
   /** These queues hold work that is due. */
   due(queues: readonly string[]): void;
   /** This queue has work in so many milliseconds. */
@@ -80,6 +82,7 @@ export class Tick {
       limit: SWEEP_LIMIT,
       waiting: this.tools.waiting(),
       withinMs: AHEAD * options.pollIntervalMs,
+      problems: this.tools.troubles(),
     });
     if (rows.some((row) => row.event === 'unknown_worker')) {
       await engine.store.registerWorker(session, {
@@ -113,6 +116,7 @@ export class Tick {
       if (row.event === 'due') due.push(row.queue);
       else if (row.event === 'later') this.tools.later(row.queue, row.info.delayMs ?? 0);
       else if (row.event === 'broken') this.complain(row);
+      else if (row.event === 'clock_set_back') this.tellClock(row);
       else {
         if (row.event === 'reclaimed' || row.event === 'timed_out' || row.info.errorKind === 'reclaim_limit') swept++;
         else if (row.event === 'run_failed') overdue++;
@@ -122,6 +126,13 @@ export class Tick {
     this.tools.aftermath.of(changes);
     if (due.length > 0) this.tools.due(due);
     return swept >= SWEEP_LIMIT || overdue >= SWEEP_LIMIT;
+  }
+
+  private tellClock({ info }: EngineRow): void {
+    this.tools.problems.report(
+      `The database's clock was set back by ${Math.round((info.delayMs ?? 0) / 1_000)} s. What was due stays due; backoffs, delays and ` +
+        `deadlines that ran at that time end later by as much`,
+    );
   }
 
   private complain({ runId, node, info }: EngineRow): void {

@@ -14,11 +14,13 @@ export type { WorkerLogger } from './worker-logger.js';
 export interface WorkerHealth {
   readonly id: string;
   readonly state: 'stopped' | 'running' | 'draining';
-  /**
-   * False when it is not running, when its housekeeping or its renewals have not succeeded for a lease TTL (S22), when nobody can renew
-   * leases, or when all its slots could be taken by handlers that ignore their signal.
-   */
+  /** Whether it runs and can claim and complete steps now (R41): `problems` is empty then. */
   readonly healthy: boolean;
+  /**
+   * What keeps it from that, each a sentence that says what to do: no connection for a lane, a session that may not write, a call without an
+   * answer, renewals (S22) or housekeeping that do not succeed, slots taken by handlers that ignore their signal.
+   */
+  readonly problems: readonly string[];
   /** Steps whose lease it holds. */
   readonly running: number;
   readonly queues: Readonly<Record<string, { readonly slots: number; readonly taken: number }>>;
@@ -84,6 +86,7 @@ export class Worker {
         id,
         state: 'stopped',
         healthy: false,
+        problems: ['The worker does not run: start it with WorkerPool.start().'],
         running: 0,
         queues: {},
         connections: 0,
@@ -94,29 +97,20 @@ export class Worker {
       };
     }
     const { book, executor, keeper, slots, tick } = runtime;
-    const now = monotonicMs();
+    const problems = runtime.problemsNow();
     const state = runtime.isStopping ? 'draining' : 'running';
-    const queues = slots.report();
-    const allSlots = Object.values(queues).reduce((sum, queue) => sum + queue.slots, 0);
-    const tickAge = tick.succeededAt === undefined ? Infinity : performance.now() - tick.succeededAt;
-    const limitMs = Math.max(this.options.leaseTtlMs, 3 * this.options.pollIntervalMs);
-    let renewed = true;
-    for (const { claimedAt } of book.values()) renewed &&= now - Math.max(claimedAt, keeper.renewedAt) <= limitMs;
+    if (state === 'draining') problems.push('The worker shuts down.');
     return {
       id,
       state,
-      healthy:
-        state === 'running' &&
-        tickAge <= limitMs &&
-        renewed &&
-        keeper.state.by !== 'none' &&
-        executor.ignoring < allSlots,
+      healthy: problems.length === 0,
+      problems,
       running: book.size,
-      queues,
+      queues: slots.report(),
       connections: runtime.connectedLanes,
-      lastTickAt: tick.succeededAt === undefined ? null : new Date(Date.now() - tickAge),
+      lastTickAt: tick.succeededAt === undefined ? null : new Date(Date.now() - (performance.now() - tick.succeededAt)),
       renewals: keeper.state,
-      lastRenewalAt: keeper.renewedAt === 0 ? null : new Date(Date.now() - (now - keeper.renewedAt)),
+      lastRenewalAt: keeper.renewedAt === 0 ? null : new Date(Date.now() - (monotonicMs() - keeper.renewedAt)),
       ignoringSignal: executor.ignoring,
     };
   }

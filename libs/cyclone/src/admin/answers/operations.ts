@@ -71,6 +71,7 @@ export const WORKER: Schema = object({
     ...integer,
     description: 'Steps that have waited for a connection of its pool for longer than 5 s.',
   },
+  problems: { ...listOf(text), description: 'What keeps it from claiming and completing steps, as it said itself.' },
 });
 
 export const COUNT: Schema = object({
@@ -101,6 +102,7 @@ export const STATS: Schema = object({
   health: object({
     stranded_runs: integer,
     expired_leases: integer,
+    worker_problems: listOf(object({ worker: text, problems: listOf(text) })),
     unserved: listOf(object({ queue: text, kind: text, due: integer, oldest: nullable(time) })),
   }),
 });

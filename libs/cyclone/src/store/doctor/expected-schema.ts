@@ -54,7 +54,7 @@ export const EXPECTED_TABLES: Readonly<Record<string, string>> = {
     'parent_node text, item_index int4, concurrency int4, progress float4, progress_note text',
   cyclone_workers:
     'id text, host text, pid int4, version text, queues jsonb, kinds _text, ' +
-    'started_at timestamptz, last_seen_at timestamptz, draining bool, waiting jsonb',
+    'started_at timestamptz, last_seen_at timestamptz, draining bool, waiting jsonb, problems _text',
 };
 
 export const EXPECTED_INDEXES: readonly string[] = [

@@ -2,6 +2,7 @@ import { listed } from '../../model/listed.js';
 import { quoteIdentifier } from '../identifier.js';
 import { shippedMigrations } from '../migration-files.js';
 import { readSchemaStatus, schemaProblem } from '../schema-status.js';
+import { checkClockSetBack } from './clock-check.js';
 import { EXPECTED_INDEXES, EXPECTED_TABLES } from './expected-schema.js';
 import { ok, type Check, type Finding } from './finding.js';
 
@@ -127,7 +128,7 @@ export const checkVacuum: Check = async ({ query, schema }) => {
   return findings.length > 0 ? findings : ok('vacuum', 'Autovacuum takes care of all tables.');
 };
 
-export const schemaChecks: readonly Check[] = [checkTables, checkFunctions, checkVacuum];
+export const schemaChecks: readonly Check[] = [checkTables, checkFunctions, checkVacuum, checkClockSetBack];
 
 /** What Postgres keeps of a function: the text between its dollar quotes. */
 function bodyOf(sql: string): string {

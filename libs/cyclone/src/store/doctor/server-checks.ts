@@ -1,6 +1,7 @@
 import { listed } from '../../model/listed.js';
 import { encodingProblem } from '../server-check.js';
 import { ok, type Check, type Finding } from './finding.js';
+import { checkConnectionLimits, checkSession } from './session-checks.js';
 
 /** A transaction that is older holds back vacuum enough to be felt. */
 const LONG_TRANSACTION_S = 300;
@@ -105,6 +106,11 @@ export const checkClock: Check = async ({ query }) => {
   ];
 };
 
+/** What is lost without the right to end sessions. */
+const UNENDED =
+  'the next attempt of a step waits for the transaction of the one before it, for 30 s when the host of that is gone, and for ever when its ' +
+  'process was stopped.';
+
 /** Whoever takes a lease away ends the transaction of the worker that had it (C3): a stopped worker would keep its locks for ever. */
 export const checkRights: Check = async ({ query, schema }) => {
   const [row] = await query(
@@ -119,18 +125,18 @@ export const checkRights: Check = async ({ query, schema }) => {
   );
   const findings: Finding[] = [];
   const missing = (message: string, advice: string): void => {
-    findings.push({ check: 'rights', level: 'warning', message, advice });
+    findings.push({ check: 'rights', level: 'error', message, advice });
   };
   const role = String(row?.role);
   if (row?.may_terminate !== 'true') {
     missing(
-      `The role ${role} may not call pg_terminate_backend: a stopped worker can keep its locks for ever.`,
+      `The role ${role} may not call pg_terminate_backend: ${UNENDED}`,
       `GRANT EXECUTE ON FUNCTION pg_terminate_backend(integer, bigint) TO ${role}`,
     );
   }
   if (row?.foreign_roles != null) {
     missing(
-      `Workers are connected as ${row.foreign_roles}, whose sessions the role ${role} may not end.`,
+      `Workers are connected as ${row.foreign_roles}, whose sessions the role ${role} may not end: ${UNENDED}`,
       `Let all processes use one role, or GRANT pg_signal_backend TO ${role}.`,
     );
   }
@@ -146,6 +152,8 @@ export const checkRights: Check = async ({ query, schema }) => {
 export const serverChecks: readonly Check[] = [
   checkIsolation,
   checkEncoding,
+  checkSession,
+  checkConnectionLimits,
   checkLongTransactions,
   checkReplicationSlots,
   checkClock,

@@ -74,6 +74,21 @@ const checkWorkers: WorkCheck = async ({ session, inspection }) => {
   return findings.length > 0 ? findings : ok('workers', `${live} worker(s) alive, ${idle} of them idle.`);
 };
 
+/** What workers say that they suffer from. */
+const checkTroubles: WorkCheck = async ({ session, inspection }) => {
+  const workers = await inspection.workers(session);
+  return workers
+    .filter(({ status }) => status !== 'dead')
+    .flatMap(({ id, problems }) =>
+      problems.map((problem) => ({
+        check: 'workers',
+        level: 'error',
+        message: `Worker ${id} is not healthy. ${problem}`,
+        advice: 'Do what it says; health() of the worker and its log say the same.',
+      })),
+    );
+};
+
 /** Steps whose completion transaction gets no connection: the pool of their worker is too small for what its handlers do. */
 const checkConnections: WorkCheck = async ({ session, inspection }) => {
   const workers = await inspection.workers(session);
@@ -106,6 +121,7 @@ export const workChecks: readonly WorkCheck[] = [
   checkStranded,
   checkLeases,
   checkWorkers,
+  checkTroubles,
   checkConnections,
   checkServed,
 ];

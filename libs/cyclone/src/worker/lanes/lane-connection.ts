@@ -1,10 +1,13 @@
 import type { Connections, HeldSession } from '../../store/connections.js';
-import { discardPlans, nameSession, unnameSession } from '../../store/session-commands.js';
+import { discardPlans, keepSession } from '../../store/session-commands.js';
 import { destroyClient } from '../../store/raw-client.js';
 import type { Session } from '../../store/session.js';
 import { LANE_PLANS, PlanFreshness } from './plan-freshness.js';
 
-/** A reserved connection of the pool with a name of its own, by which it can be ended when a call's answer is lost (C4). */
+/**
+ * A reserved connection of the pool with a name of its own, by which it can be ended when a call's answer is lost (C4). It keeps the engine's
+ * terms until its end, and nobody else has it, before or after.
+ */
 export class LaneConnection {
   readonly connectedAt = performance.now();
   private readonly plans = new PlanFreshness(LANE_PLANS);
@@ -22,13 +25,13 @@ export class LaneConnection {
   }
 
   static async open(connections: Connections, name: string): Promise<LaneConnection> {
-    const held = await connections.hold('lane of the worker');
+    const held = await connections.holdFresh('lane of the worker');
     const connection = new LaneConnection(name, held);
     try {
-      await nameSession(held.session, name);
+      await keepSession(held.session, name);
       return connection;
     } catch (error) {
-      await connection.close(true);
+      await connection.close();
       throw error;
     }
   }
@@ -37,9 +40,9 @@ export class LaneConnection {
     return this.held.session;
   }
 
-  /** Whether the connection has broken while nobody used it; then nothing is in doubt. */
+  /** Whether the connection has broken while nobody used it, or can no longer write; then nothing is in doubt. */
   get isLost(): boolean {
-    return this.lost;
+    return this.lost || this.session.isReadOnly;
   }
 
   /** Call it before a call that has work to do. */
@@ -52,18 +55,10 @@ export class LaneConnection {
     destroyClient(this.session.client);
   }
 
-  /** Gives it back to the pool under its own name, or cuts it. */
-  async close(broken: boolean): Promise<void> {
+  async close(): Promise<void> {
     const { client } = this.session;
-    let useless = broken || this.lost;
-    try {
-      if (!useless) await unnameSession(this.session);
-    } catch {
-      useless = true; // it broke just now, and nothing was under way
-    } finally {
-      client.removeListener('error', this.onLost);
-      client.removeListener('end', this.onLost);
-      await this.held.release(useless);
-    }
+    client.removeListener('error', this.onLost);
+    client.removeListener('end', this.onLost);
+    await this.held.release(true);
   }
 }

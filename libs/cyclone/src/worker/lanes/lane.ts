@@ -1,6 +1,7 @@
 import type { EngineRow } from '../../store/engine-row.js';
 import { isAnswer, isRefusal } from '../../store/database-fault.js';
 import type { Session } from '../../store/session.js';
+import { describeFailure } from '../../model/failure.js';
 import { sleep, startTimer, type Timer } from '../../model/timer.js';
 import { monotonicMs } from '../clock.js';
 import type { Execution } from '../execution.js';
@@ -9,6 +10,7 @@ import { decideDoubt, type Doubt } from './adoption.js';
 import { LaneConnection } from './lane-connection.js';
 import type { LaneHost } from './lane-host.js';
 import { Outbox } from './outbox.js';
+import { remedyOf } from './remedy.js';
 
 /** After so many misses a step is settled alone (C2). */
 const MAX_MISSES = 3;
@@ -47,7 +49,10 @@ export class Lane {
   private lastCallHadWork = false;
   private scheduled = false;
   private pumping: Promise<void> | undefined;
-  private callSentAt: number | undefined;
+  /** On `performance.now()`, while a call waits for its answer. */
+  callSentAt: number | undefined;
+  private connectTrouble: string | undefined;
+  private callTrouble: string | undefined;
   private readonly closing = new AbortController();
 
   constructor(
@@ -79,6 +84,21 @@ export class Lane {
     });
   }
 
+  /** Why it can neither claim nor complete now, and what to do; undefined when nothing is known to be wrong. */
+  get trouble(): string | undefined {
+    return this.connectTrouble ?? this.callTrouble;
+  }
+
+  /** Finds out whether its trouble is over: an idle lane would make no call by itself. */
+  recheck(): void {
+    if (this.connectTrouble !== undefined && this.chores.length === 0) {
+      this.chore(() => Promise.resolve()).catch(() => undefined); // the worker stops
+    } else if (this.callTrouble !== undefined) {
+      for (const queue of this.host.slots.names) this.host.slots.heat(queue);
+      this.kick();
+    }
+  }
+
   /** Takes over the decision on a call whose answer was lost (C4). */
   doubt(doubt: Doubt): void {
     this.doubts.push(doubt);
@@ -107,7 +127,7 @@ export class Lane {
     const limit = startTimer(limitMs, () => this.connection?.cut());
     await this.pumping;
     for (const chore of this.chores.splice(0)) chore.fail(new Error('The worker has stopped.'));
-    await this.connection?.close(false);
+    await this.connection?.close();
     limit.cancel();
     this.connection = undefined;
   }
@@ -159,9 +179,10 @@ export class Lane {
         this.host.engine.connections,
         `cyclone-lane:${this.host.ownerHash}:${this.index}:${++this.connections}`,
       );
+      this.connectTrouble = undefined;
       return this.connection;
     } catch (error) {
-      this.host.problems.report('No connection to the database; the worker keeps trying', error);
+      this.connectTrouble = this.report('A lane of the worker has no connection', error);
       await this.rest();
       return undefined;
     }
@@ -170,7 +191,17 @@ export class Lane {
   private async drop(): Promise<void> {
     const { connection } = this;
     this.connection = undefined;
-    await connection?.close(true);
+    await connection?.close();
+  }
+
+  private succeeded(): void {
+    this.failures = 0;
+    this.callTrouble = undefined;
+  }
+
+  private report(what: string, error: unknown): string {
+    this.host.problems.report(what, error);
+    return `${what}: ${describeFailure(error).error} ${remedyOf(error)}`;
   }
 
   /** Waits longer from failure to failure. */
@@ -202,7 +233,7 @@ export class Lane {
         maxBytes: MAX_CLAIM_BYTES,
       });
       this.callSentAt = undefined;
-      this.failures = 0;
+      this.succeeded();
       this.flushed(rows, batch, reservation, sentAt);
     } catch (error) {
       this.callSentAt = undefined;
@@ -247,7 +278,7 @@ export class Lane {
     const { host } = this;
     const [first] = batch;
     if (!first) {
-      host.problems.report('Steps could not be claimed', error);
+      this.callTrouble = this.report('Steps could not be claimed', error);
       return this.rest();
     }
     if (batch.length > 1) {
@@ -256,6 +287,7 @@ export class Lane {
     }
     host.problems.report(`Step ${first.key} could not be completed`, error);
     if (!isRefusal(error)) {
+      this.callTrouble = this.report('Steps could not be completed', error);
       this.completions.push(first);
       return this.rest();
     }
@@ -271,7 +303,7 @@ export class Lane {
       const settlements = batch.flatMap(({ settlement }) => settlement ?? []);
       const rows = await host.engine.store.settle(connection.session, host.owner, settlements, host.maxReclaims, null);
       this.callSentAt = undefined;
-      this.failures = 0;
+      this.succeeded();
       this.settled(rows, batch);
     } catch (error) {
       this.callSentAt = undefined;
@@ -292,8 +324,10 @@ export class Lane {
       if (batch.length > 1 || !isRefusal(error)) this.host.lonely.add(execution, this);
       else this.host.giveUp(execution, error);
     }
-    this.host.problems.report('Failures could not be settled', error);
-    if (!isRefusal(error)) await this.rest();
+    const trouble = this.report('Failures could not be settled', error);
+    if (isRefusal(error)) return;
+    this.callTrouble = trouble;
+    await this.rest();
   }
 
   /** The answer to one execution that another connection has settled (C2). */
@@ -360,7 +394,7 @@ export class Lane {
       const decided = await this.host.gate.alone(() => decideDoubt(this.host, connection.session, doubt));
       if (decided === 'wait') return await this.rest();
       this.doubts.shift();
-      this.failures = 0;
+      this.succeeded();
       for (const execution of decided.unsettled) this.hand(execution);
     } catch (error) {
       this.host.problems.report('What became of a lost call could not be found out yet', error);

@@ -3,8 +3,10 @@ import { isAnswer } from '../../store/database-fault.js';
 import type { EngineStore, MissedBeat, ProgressBeat } from '../../store/engine-store.js';
 import type { Lease } from '../../store/lease.js';
 import { destroyClient, type RawClient } from '../../store/raw-client.js';
+import { keepSession } from '../../store/session-commands.js';
 import { Session } from '../../store/session.js';
 import { monotonicMs } from '../clock.js';
+import { LEASE_CONNECTION } from './thread-messages.js';
 import { ProgressReports, type ProgressReport } from './progress-reports.js';
 
 /** The world of a heart: the lease thread, or the main thread where a thread is not possible. */
@@ -162,7 +164,14 @@ export class Heart {
     client.on('error', () => this.onLost(client)); // without a listener it would end the process (S3)
     this.client = client;
     if (this.stopping.signal.aborted) destroyClient(client);
-    return new Session(client, { preparedStatements: this.options.preparedStatements });
+    const session = new Session(client, { preparedStatements: this.options.preparedStatements });
+    const limit = startTimer(this.options.leaseTtlMs / BEATS, () => destroyClient(client));
+    try {
+      await keepSession(session, LEASE_CONNECTION);
+    } finally {
+      limit.cancel();
+    }
+    return session;
   }
 
   /**
