@@ -24,6 +24,9 @@ const run = promisify(execFile);
  *   disconnects clients and shuts down in order, `immediate` is a crash that the next start recovers from
  * @property {() => Promise<void>} start starts the stopped server again, on the same port and data
  * @property {(mode?: 'fast' | 'immediate') => Promise<void>} restart
+ * @property {() => Promise<PostgresServer>} standby makes a standby of this server that replicates from it, and restarts this server;
+ *   it lives in a folder of its own and is destroyed by itself
+ * @property {() => Promise<void>} promote makes the standby a primary
  * @property {() => Promise<void>} destroy ends the server and removes its folder
  */
 
@@ -60,6 +63,20 @@ host replication all 127.0.0.1/32 trust
  * @returns {Promise<PostgresServer>}
  */
 export async function startPostgres({ port, dataDir = tmpdir(), settings = {}, packages = import.meta.url } = {}) {
+  return startInFolder(dataDir, packages, port, async (tools) => {
+    await tools.initdb();
+    await tools.configure({ ...TEST_SETTINGS, ...settings });
+  });
+}
+
+/**
+ * @param {string} dataDir
+ * @param {string} packages
+ * @param {number | undefined} port
+ * @param {(tools: Tools) => Promise<void>} prepare fills the data folder
+ * @returns {Promise<PostgresServer>}
+ */
+async function startInFolder(dataDir, packages, port, prepare) {
   const folder = await mkdtemp(join(dataDir, 'cyclone-postgres-'));
   const release = removeWhenProcessEnds(folder);
   const destroyFolder = async () => {
@@ -68,9 +85,20 @@ export async function startPostgres({ port, dataDir = tmpdir(), settings = {}, p
   };
   try {
     const tools = await createTools(folder, packages);
-    await tools.initdb();
-    const server = await startOnFreePort(tools, port, { ...TEST_SETTINGS, ...settings });
+    await prepare(tools);
+    const server = await startOnFreePort(tools, port);
     return Object.assign(server, {
+      async standby() {
+        // A cold copy of the data, which then streams what is written from now on.
+        await server.stop('fast');
+        const standby = await startInFolder(dataDir, packages, undefined, async (copy) => {
+          await copy.copyFrom(tools);
+          await copy.configure({ primary_conninfo: `host=127.0.0.1 port=${server.port} user=postgres` });
+          await server.start();
+        });
+        return standby;
+      },
+      promote: () => tools.promote(),
       async destroy() {
         await server.stop('immediate');
         await destroyFolder();
@@ -82,13 +110,13 @@ export async function startPostgres({ port, dataDir = tmpdir(), settings = {}, p
   }
 }
 
+/** @typedef {Awaited<ReturnType<typeof createTools>>} Tools */
+
 /**
- * @param {Awaited<ReturnType<typeof createTools>>} tools
+ * @param {Tools} tools
  * @param {number | undefined} wanted
- * @param {Settings} settings
  */
-async function startOnFreePort(tools, wanted, settings) {
-  await tools.configure(settings);
+async function startOnFreePort(tools, wanted) {
   for (let attempt = 1; ; attempt++) {
     const port = wanted ?? (await freePort());
     try {
@@ -102,7 +130,7 @@ async function startOnFreePort(tools, wanted, settings) {
 }
 
 /**
- * @param {Awaited<ReturnType<typeof createTools>>} tools
+ * @param {Tools} tools
  * @param {number} port
  */
 async function startOn(tools, port) {
@@ -180,6 +208,16 @@ async function createTools(folder, packages) {
     /** @param {'fast' | 'immediate'} mode */
     async stop(mode) {
       await pgCtl('stop', '--wait', '--timeout=60', '--silent', `--mode=${mode}`);
+    },
+    async promote() {
+      await pgCtl('promote', '--wait', '--timeout=60', '--silent');
+    },
+    data,
+    /** @param {{ data: string }} primary stopped */
+    async copyFrom(primary) {
+      await run('cp', ['-R', '-p', primary.data, data], options);
+      await run('touch', [join(data, 'standby.signal')], options);
+      await rm(join(data, 'postmaster.pid'), { force: true });
     },
     async isRunning() {
       return pgCtl('status').then(

@@ -1,6 +1,9 @@
 import { createServer, connect, type AddressInfo, type Socket } from 'node:net';
 
-/** A way to a server that can go dark: then connections are accepted and nothing is ever answered. */
+/**
+ * A way to a server that can go dark: then connections are accepted and nothing is ever answered. Whoever came this way can also vanish
+ * without a farewell, and the way can lead to another server.
+ */
 export class SilentHost {
   private readonly sockets = new Set<Socket>();
   private readonly waiting: { readonly count: number; readonly done: () => void }[] = [];
@@ -8,7 +11,7 @@ export class SilentHost {
   private swallowed = 0;
 
   private constructor(
-    private readonly target: { readonly host: string; readonly port: number },
+    private target: { readonly host: string; readonly port: number },
     private readonly server = createServer(),
   ) {
     server.on('connection', (socket) => this.accept(socket));
@@ -34,6 +37,19 @@ export class SilentHost {
   goDark(): void {
     this.silent = true;
     this.cut();
+  }
+
+  /** From now on it leads to another server, or to nowhere: connections are cut, and new ones are refused. */
+  leadTo(url: string | undefined): void {
+    const { hostname, port } = new URL(url ?? 'postgres://127.0.0.1:1');
+    this.target = { host: hostname, port: Number(port) };
+    this.cut();
+  }
+
+  /** Nothing passes any more in either direction, and neither side hears that the other is gone. */
+  vanish(): void {
+    this.silent = true;
+    for (const socket of this.sockets) socket.unpipe().pause();
   }
 
   /** Resolves when so many connections wait in the dark. */

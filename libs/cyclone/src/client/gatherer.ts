@@ -61,8 +61,9 @@ export class Gatherer<S extends Submission, A> {
     try {
       await this.connections.use(async (session) => {
         connected = true;
-        while (this.waiting.length > 0) {
-          batch = this.take();
+        // What was taken and not delivered comes first, should this be done again on another connection.
+        while (batch.length > 0 || this.waiting.length > 0) {
+          if (batch.length === 0) batch = this.take();
           await this.deliver(session, batch);
           batch = [];
         }

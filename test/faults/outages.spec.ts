@@ -1,0 +1,25 @@
+import { LONG_PROGRAMME, note } from './programme.js';
+import { OUTAGES } from './outages.js';
+import { play } from './play.js';
+import { Stage } from './stage.js';
+
+let stage: Stage;
+beforeEach(async () => {
+  stage = await Stage.open();
+});
+afterEach(() => stage.close());
+
+const played = OUTAGES.filter(({ quick }) => LONG_PROGRAMME || quick);
+
+describe('a worker, a client and an operator live through (R21, R39, R41)', () => {
+  it.each(played.map((outage) => [outage.name, outage] as const))('%s', async (name, outage) => {
+    await outage.prepare?.(stage);
+    const way = await stage.way();
+    const url = stage.urlOf('app');
+    const application = await stage.application(outage.elsewhere ? url : way.through(url));
+    const { problems, recoveredMs, interrupted } = await play(outage, { stage, application, way });
+    expect(problems).toEqual([]);
+    note(name, `${recoveredMs} ms to the next completion, ${interrupted} steps interrupted`);
+    if (LONG_PROGRAMME) expect(recoveredMs).toBeLessThan(outage.recoversWithinMs * 3);
+  });
+});
