@@ -200,7 +200,7 @@ describe('cyclone_end_backends (C3)', () => {
 describe('cyclone_transaction_status (C4)', () => {
   it('decides a commit whose answer was lost', async () => {
     const worker = await database.open();
-    const status = (xid: string) => db.value('select cyclone_transaction_status($1)', [xid]);
+    const status = (xid: string) => db.value('select cyclone_transaction_status($1, null, null, null)', [xid]);
     for (const [end, expected] of [
       ['commit', 'committed'],
       ['rollback', 'aborted'],
@@ -211,5 +211,24 @@ describe('cyclone_transaction_status (C4)', () => {
       await worker.query(end);
       expect(await status(xid)).toBe(expected);
     }
+  });
+
+  it('asks the row of the step, because after a crash or a failover the id may be of another transaction or of none', async () => {
+    const [done, open] = await db.submitMany([{ done: [] }, { open: [] }]);
+    const claimed = await db.claim();
+    await db.flush(claimed.filter(({ node }) => node === 'done'));
+    const status = (xid: string, run: string | undefined, node: string) =>
+      db.value('select cyclone_transaction_status($1, $2, $3, 1)', [xid, run, node]);
+    const committed = await db.value<string>('select pg_current_xact_id()::text');
+    const future = String(2n ** 40n);
+    for (const xid of [committed, future]) {
+      expect(await status(xid, done, 'done')).toBe('committed');
+      expect(await status(xid, open, 'open')).toBe('aborted');
+    }
+    expect(await db.value('select cyclone_transaction_status($1, $2, $3, 2)', [committed, done, 'done'])).toBe(
+      'aborted',
+    );
+    expect(await status(future, '999999', 'purged')).toBe('aborted');
+    expect(await status(committed, '999999', 'purged')).toBe('committed');
   });
 });

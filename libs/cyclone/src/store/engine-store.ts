@@ -104,7 +104,7 @@ export class EngineStore {
       registerWorker: call('cyclone_register_worker', 6, '1'),
       retireWorker: call('cyclone_retire_worker', 2, '1'),
       endBackends: call('cyclone_end_backends', 1, '*'),
-      transactionStatus: call('cyclone_transaction_status', 1, '*'),
+      transactionStatus: call('cyclone_transaction_status', 4, '*'),
     };
   }
 
@@ -232,8 +232,9 @@ export class EngineStore {
   }
 
   /** `committed`, `aborted` or `in progress` (C4). */
-  async transactionStatus(session: Session, xid: string): Promise<string> {
-    const [row] = await this.texts(session, 'transactionStatus', [xid]);
+  async transactionStatus(session: Session, xid: string, completes: Lease | undefined): Promise<string> {
+    const lease = completes ? [completes.runId, completes.node, completes.generation] : [null, null, null];
+    const [row] = await this.texts(session, 'transactionStatus', [xid, ...lease]);
     return row?.[0] ?? 'aborted';
   }
 

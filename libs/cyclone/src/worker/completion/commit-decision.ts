@@ -7,20 +7,21 @@ const FIRST_PAUSE_MS = 20;
 const LONGEST_PAUSE_MS = 2_000;
 
 /**
- * Decides a commit whose answer was lost (C4): asks the database by the id of the transaction until it is committed or aborted.
- * A session that hangs in it is ended. Undefined when `signal` aborts first: then nobody here can know.
+ * Decides a commit whose answer was lost (C4): asks the database until it is committed or aborted. A session that hangs in it is ended.
+ * @param completes whether it was the engine's, so that the step has completed if and only if it is committed Undefined when `signal` aborts first: then nobody here can know.
  */
 export async function decideCommit(
   engine: Engine,
   xid: string,
   lease: Lease,
+  completes: boolean,
   problems: ProblemLog,
   signal: AbortSignal,
 ): Promise<'committed' | 'aborted' | undefined> {
   for (let pauseMs = FIRST_PAUSE_MS; !signal.aborted; pauseMs = Math.min(LONGEST_PAUSE_MS, pauseMs * 2)) {
     try {
       const status = await engine.connections.use(async (session) => {
-        const now = await engine.store.transactionStatus(session, xid);
+        const now = await engine.store.transactionStatus(session, xid, completes ? lease : undefined);
         if (now === 'in progress') await engine.store.endBackends(session, [lease]);
         return now;
       }, 'look at a commit whose answer was lost');

@@ -194,7 +194,7 @@ export class CompletionTransaction {
     if (code === TRANSACTION_IS_ABORTED) return this.fail(this.abortedError());
     if (code === TRANSACTION_IS_FOREIGN) {
       await this.undo();
-      const status = await decideCommit(engine, this.xid, this.execution, problems, stopped);
+      const status = await decideCommit(engine, this.xid, this.execution, false, problems, stopped);
       return this.fail(this.guardProblem(status === 'aborted' ? 'rolled_back' : 'committed'));
     }
     const fault = faultOf(error);
@@ -203,7 +203,7 @@ export class CompletionTransaction {
     this.interrupt('was not committed', error);
     if (fault !== 'session') return this.fail(error);
     await this.release(true);
-    const status = await decideCommit(engine, this.xid, this.execution, problems, stopped);
+    const status = await decideCommit(engine, this.xid, this.execution, true, problems, stopped);
     if (status === undefined) return { outcome: 'unknown' };
     return status === 'committed' ? { outcome: 'committed', rows: undefined } : this.failed(error);
   }
