@@ -287,6 +287,26 @@ describe('the completion transaction', () => {
     expect(await ledger()).toHaveLength(50);
   });
 
+  it('has the server watch for a host that is gone without a word, and no longer than it lasts (F48)', async () => {
+    fixture = await Fixture.open({ poolSize: 4 });
+    const watch = `select concat_ws(' ', current_setting('tcp_keepalives_idle'), current_setting('tcp_keepalives_interval'),
+      current_setting('tcp_keepalives_count'), current_setting('tcp_user_timeout'), pg_backend_pid()) as watch`;
+    const seen = deferred<string>();
+    await fixture
+      .worker({
+        work: async (_: unknown, ctx) => {
+          const [row] = (await (await ctx.completionTx()).query(watch)) as [{ watch: string }];
+          seen.resolve(row.watch);
+        },
+      })
+      .start();
+    await fixture.submitOne(job('work'));
+    await fixture.idle();
+    expect(await seen.promise).toMatch(/^10 5 3 20000 /);
+    const [row] = await fixture.rows<{ watch: string }>(watch);
+    expect(row?.watch).not.toMatch(/^10 5 3 20000 /);
+  });
+
   it('leaves no connection in a transaction and no place taken, whatever fails (S6, S18)', async () => {
     let failures = 0;
     fixture = await Fixture.open({
