@@ -59,7 +59,7 @@ class Description {
     let whole = this.clean(headline(error, named));
     const members = this.membersOf(error, depth);
     if (members.length > 0) whole += ` [${members.join('; ')}]`;
-    const cause = this.causeOf(error, depth);
+    const cause = this.causeOf(error, depth, whole);
     return cause === '' || whole.includes(cause) ? whole : `${whole}; caused by ${cause}`;
   }
 
@@ -75,14 +75,17 @@ class Description {
     return [...told];
   }
 
-  private causeOf(error: object, depth: number): string {
-    return this.inner(read(error, 'cause'), depth);
+  /** An error that ends with the message of its cause has told it. */
+  private causeOf(error: object, depth: number, whole: string): string {
+    const cause = read(error, 'cause');
+    const message = isError(cause) ? this.clean(text(read(cause, 'message'))) : '';
+    return this.inner(cause, depth, message === '' || !whole.endsWith(message));
   }
 
-  private inner(value: unknown, depth: number): string {
+  private inner(value: unknown, depth: number, named = true): string {
     if (typeof value === 'string') return cut(this.clean(value));
     if (depth === 0 || !isError(value) || this.seen.has(value) || this.seen.size >= MAX_ERRORS) return '';
-    return cut(this.of(value, depth - 1, !PLAIN.has(nameOf(value))));
+    return cut(this.of(value, depth - 1, named && !PLAIN.has(nameOf(value))));
   }
 }
 
