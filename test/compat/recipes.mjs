@@ -7,7 +7,7 @@
  * @property {string} [refuses] what it must say when it must fail
  * @property {Record<string, string>} [env]
  * @property {unknown} [answers] what the last line must be, as JSON; `undefined`: anything
- * @property {boolean} [alone] whether it runs in a copy of the folder `bundle`, where no package can be found
+ * @property {string} [alone] a folder of the application: it runs in a copy of that, where no package can be found
  */
 
 /**
@@ -70,7 +70,7 @@ export const RECIPES = [
     type: 'commonjs',
     packages: { ...nest12, ...esbuild },
     files: { ...APPLICATION, ...TSCONFIG, ...NOT_INSTALLED, 'build.mjs': 'recipes/esbuild/build.mjs' },
-    commands: [NODE_NEXT, { run: ['./build.mjs'] }, { run: ['./main.js', 'block'], alone: true, answers: THREAD }],
+    commands: [NODE_NEXT, { run: ['./build.mjs'] }, { run: ['./main.js', 'block'], alone: 'bundle', answers: THREAD }],
   },
   {
     name: 'webpack',
@@ -92,7 +92,7 @@ export const RECIPES = [
     },
     commands: [
       { run: ['@nestjs/cli/bin/nest.js', 'build', '--webpack'] },
-      { run: ['./main.js', 'block'], alone: true, answers: THREAD },
+      { run: ['./main.js', 'block'], alone: 'dist', answers: THREAD },
     ],
   },
   {
@@ -103,7 +103,7 @@ export const RECIPES = [
     commands: [
       NODE_NEXT,
       { run: ['@vercel/ncc/dist/ncc/cli.js', 'build', 'dist/main.js', '-o', 'bundle'] },
-      { run: ['./index.js', 'wait'], alone: true, answers: once('main thread') },
+      { run: ['./index.js', 'wait'], alone: 'bundle', answers: once('main thread') },
       {
         run: [
           '@vercel/ncc/dist/ncc/cli.js',
@@ -114,7 +114,7 @@ export const RECIPES = [
         ],
       },
       { run: ['./copy.mjs', 'thread/index.js', 'bundle/lease-thread.js'] },
-      { run: ['./index.js', 'block'], alone: true, answers: THREAD },
+      { run: ['./index.js', 'block'], alone: 'bundle', answers: THREAD },
     ],
   },
   {
@@ -130,15 +130,15 @@ export const RECIPES = [
       { run: ['./build.mjs'] },
       {
         run: ['./first.js'],
-        alone: true,
+        alone: 'bundle',
         answers: { created: [true, true], results: ['placed 4711', 'cancelled 4711'] },
       },
       {
         run: ['./second.js'],
-        alone: true,
+        alone: 'bundle',
         answers: { created: [false, false], results: ['placed 4711', 'cancelled 4711'] },
       },
-      { run: ['./unnamed.js'], alone: true, refuses: '@Workflow({ name:' },
+      { run: ['./unnamed.js'], alone: 'bundle', refuses: '@Workflow({ name:' },
     ],
   },
   {

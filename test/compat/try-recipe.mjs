@@ -43,14 +43,14 @@ export async function tryRecipe(recipe, archive, folder, server) {
 
   const url = await database(server, recipe.name);
   const alone = join(folder, `${recipe.name}-alone`);
-  for (const { run: line, refuses, env, answers, alone: isAlone } of recipe.commands) {
-    if (isAlone) {
+  for (const { run: line, refuses, env, answers, alone: bundle } of recipe.commands) {
+    if (bundle) {
       await rm(alone, { recursive: true, force: true });
-      await cp(join(cwd, 'bundle'), alone, { recursive: true });
+      await cp(join(cwd, bundle), alone, { recursive: true });
     }
-    const [file, args] = command(line, isAlone === true);
+    const [file, args] = command(line);
     const options = {
-      cwd: isAlone ? alone : cwd,
+      cwd: bundle ? alone : cwd,
       env: { ...process.env, NODE_PATH: '', DATABASE_URL: url, ...env },
       timeout: PATIENCE_MS,
     };
@@ -77,7 +77,7 @@ function answerOf(text) {
  * Installs the packages and gives the way to run a command.
  * @param {Recipe} recipe
  * @param {string} cwd
- * @returns {Promise<(line: readonly string[], alone: boolean) => [string, string[]]>}
+ * @returns {Promise<(line: readonly string[]) => [string, string[]]>}
  */
 async function install({ manager = 'npm', node }, cwd) {
   const program = node ? join(cwd, NODE_PROGRAM) : process.execPath;
