@@ -6,12 +6,12 @@ import { EchoFlow, Pay, steps } from './workflows.js';
 let t: TestClient;
 beforeAll(async () => {
   t = await TestClient.open();
-  await t.sql(`create table app (name text primary key)`);
+  await t.dataSource.query(`create table app (name text primary key)`);
 });
 afterAll(() => t.close());
 beforeEach(async () => {
   t.reset();
-  await t.sql(`truncate app`);
+  await t.dataSource.query('truncate app');
 });
 
 const exists = async (id: string) => (await t.sql(`select 1 from cyclone_runs where id = $1`, [id])).length === 1;

@@ -13,6 +13,7 @@ import { guardTriggerSql } from '#cyclone/store/guard-trigger.js';
 import { migrate } from '#cyclone/store/migrator.js';
 import type { CallPhase } from '#cyclone/store/session.js';
 import type { RawClient } from '#cyclone/store/raw-client.js';
+import { asWorker } from '../support/worker-role.js';
 import { createDatabase, openDataSource, type TestDatabase } from '../support/postgres.js';
 
 /** What a test wants a step to end with instead of an output. */
@@ -46,7 +47,7 @@ export interface TestClientOptions {
   readonly observer?: (call: string, phase: CallPhase, client: RawClient) => void | Promise<void>;
 }
 
-/** A client on a database of its own; steps are executed by `work`, because no worker runs here. */
+/** A client on a database of its own, with the rights of a worker; steps are executed by `work`, because no worker runs here. */
 export class TestClient {
   /** The engine calls that were made, in order; notifications come when they come and are left out. */
   readonly calls: string[] = [];
@@ -64,6 +65,7 @@ export class TestClient {
   private constructor(
     readonly database: TestDatabase,
     readonly dataSource: DataSource,
+    private readonly superuser: DataSource,
   ) {
     const connections = new Connections(dataSource, {
       preparedStatements: true,
@@ -91,7 +93,16 @@ export class TestClient {
     await migrate(admin);
     await admin.query(guardTriggerSql());
     await admin.end();
-    return new TestClient(database, await openDataSource(database.url, { poolSize }));
+    const dataSource = await openDataSource(await asWorker(database.url), { poolSize });
+    return new TestClient(database, dataSource, await openDataSource(database.url, { poolSize: 2 }));
+  }
+
+  /** Changes rows behind the back of the engine and of the guard trigger. */
+  async byHand(sql: string, values: unknown[]): Promise<void> {
+    await this.superuser.transaction(async (tx) => {
+      await tx.query('set local session_replication_role = replica');
+      await tx.query(sql, values);
+    });
   }
 
   /** Hears events from now on. */
@@ -104,9 +115,10 @@ export class TestClient {
     this.observer = undefined;
   }
 
+  /** What a test itself asks or does, as the superuser. */
   // oxlint-disable-next-line typescript/no-explicit-any -- rows of a test's own queries
   sql(text: string, values: unknown[] = []): Promise<any[]> {
-    return this.dataSource.query(text, values);
+    return this.superuser.query(text, values);
   }
 
   async runCount(): Promise<number> {
@@ -170,6 +182,7 @@ export class TestClient {
     await this.otherClient.close();
     await this.engine.notifier.close();
     await this.dataSource.destroy();
+    await this.superuser.destroy();
     await this.database.drop();
   }
 }

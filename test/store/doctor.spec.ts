@@ -226,7 +226,7 @@ describe('the doctor', () => {
           level: 'error',
           message: expect.stringMatching(/^Workers are connected as postgres.*waits for the transaction.*30 s/),
         }),
-        expect.objectContaining({ level: 'error', message: expect.stringContaining('may not call') }),
+        expect.objectContaining({ level: 'error', message: expect.stringContaining('lacks rights') }),
       ]);
     } finally {
       await client.end();

@@ -12,6 +12,8 @@ import { sleep } from '#cyclone/model/timer.js';
 import { Worker, type RegisteredHandler } from '#cyclone/worker/worker.js';
 import { resolveWorkerOptions, type WorkerOptions, type WorkerSettings } from '#cyclone/worker/worker-options.js';
 import { DataSource } from 'typeorm';
+import { TEST_ROLES } from '../support/test-roles.mjs';
+import { asWorker, urlOf } from '../support/worker-role.js';
 import { createDatabase, openDataSource, type TestDatabase } from '../support/postgres.js';
 
 /** What a test says about a handler: its function, and options when the defaults do not do. */
@@ -54,6 +56,7 @@ async function prepare(url: string): Promise<void> {
   await dataSource.query(guardTriggerSql());
   await dataSource.query('create table ledger (run_id bigint, node text, amount int, primary key (run_id, node))');
   await dataSource.destroy();
+  await asWorker(url, ['ledger']);
 }
 
 /** Drops the template; call it in `afterAll`. */
@@ -62,12 +65,13 @@ export async function dropTemplate(): Promise<void> {
   template = undefined;
 }
 
-/** One process of the application: a DataSource, an engine, workers, and what they said. */
+/** One process of the application, with the rights of a worker: a DataSource, an engine, workers, and what they said. */
 export class Fixture {
   readonly events: CycloneEvent[] = [];
   readonly log: string[] = [];
   private readonly workers: Worker[] = [];
   private readonly others: Fixture[] = [];
+  private observer: DataSource | undefined;
 
   private constructor(
     readonly database: TestDatabase,
@@ -94,14 +98,16 @@ export class Fixture {
       ...(options.extra ? { extra: options.extra } : {}),
       ...options.dataSource,
     };
+    // The test that changes passwords changes those of the superuser.
+    const url = options.password ? database.url : urlOf(database.url, TEST_ROLES.worker);
     const dataSource = options.password
       ? await new DataSource({
           type: 'postgres',
-          ...partsOf(database.url),
+          ...partsOf(url),
           password: options.password,
           ...pool,
         }).initialize()
-      : await openDataSource(database.url, pool);
+      : await openDataSource(url, pool);
     const connections = new Connections(dataSource, {
       preparedStatements: true,
       ...(options.observer ? { observer: options.observer } : {}),
@@ -180,8 +186,10 @@ export class Fixture {
     return id as string;
   }
 
+  /** What a test itself asks or does, as the superuser and beside the pool of the workers. */
   async rows<T = Record<string, unknown>>(sql: string, parameters: unknown[] = []): Promise<T[]> {
-    return (await this.dataSource.query(sql, parameters)) as T[];
+    this.observer ??= await openDataSource(this.database.url, { poolSize: 2 });
+    return (await this.observer.query(sql, parameters)) as T[];
   }
 
   async step(runId: string, node: string): Promise<Record<string, unknown>> {
@@ -234,6 +242,7 @@ export class Fixture {
     await Promise.all(this.workers.map((worker) => worker.stop()));
     await this.engine.notifier.close();
     if (this.dataSource.isInitialized) await this.dataSource.destroy();
+    await this.observer?.destroy();
   }
 }
 

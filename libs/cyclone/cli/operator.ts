@@ -2,14 +2,20 @@ import { hostname, userInfo } from 'node:os';
 import pg from 'pg';
 import type { ClientLogger } from '#cyclone/client/definitions.js';
 import { OperatorClient } from '#cyclone/client/operator-client.js';
+import { MissingRightsError } from '#cyclone/model/errors/index.js';
 import { Connections } from '#cyclone/store/connections.js';
 import { Engine } from '#cyclone/store/engine.js';
 import { sqlStateOf } from '#cyclone/model/sql-state.js';
 import { checkSchemaName } from '#cyclone/store/identifier.js';
 import { migrationStatus } from '#cyclone/store/migrator.js';
+import { missingGrants } from '#cyclone/store/roles.js';
+import type { Query } from '#cyclone/store/schema-status.js';
 import { SCHEMA_OPTION, type Globals } from './command-line.js';
 import { reasonOf, withPool } from './database.js';
 import { poolSource } from './pool-source.js';
+
+/** SQLSTATE of a role without the right. */
+const FORBIDDEN = '42501';
 
 /** SQLSTATEs of a schema that is not there, or not that of this package. */
 const SCHEMA_IS_WRONG: ReadonlySet<unknown> = new Set(['42P01', '42883', '42703', '3F000']);
@@ -32,9 +38,11 @@ export async function withOperator<T>(
     try {
       return await work(new OperatorClient(engine, logger));
     } catch (error) {
-      if (!SCHEMA_IS_WRONG.has(sqlStateOf(error))) throw error;
+      const code = sqlStateOf(error);
+      if (code !== FORBIDDEN && !SCHEMA_IS_WRONG.has(code)) throw error;
       const client = await pool.connect();
       try {
+        if (code === FORBIDDEN) throw await rightsProblem(client, schema, error);
         throw (await migrationStatus(client, { schema })).problem ?? error;
       } finally {
         client.release();
@@ -43,6 +51,14 @@ export async function withOperator<T>(
       await engine.notifier.close();
     }
   });
+}
+
+/** Which GRANTs are missing; the error itself when it was about something else. */
+async function rightsProblem(client: pg.PoolClient, schema: string, error: unknown): Promise<unknown> {
+  const query: Query = async (sql, values) => (await client.query(sql, values)).rows;
+  const [row] = await query('select current_user::text as role');
+  const grants = await missingGrants(query, schema, 'worker');
+  return grants.length === 0 ? error : new MissingRightsError(String(row?.role), schema, grants, { cause: error });
 }
 
 /** Who is at the keyboard, for the audit. */

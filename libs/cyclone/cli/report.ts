@@ -2,6 +2,7 @@ import {
   AlreadyTerminalError,
   ChildNotRetryableError,
   InvalidOptionError,
+  MissingRightsError,
   NodeNotFoundError,
   NotPausedError,
   NotRetryableError,
@@ -37,6 +38,7 @@ function isOfDatabase(error: unknown): boolean {
     error instanceof UnreachableError ||
     ConnectionLostError.is(error) ||
     SchemaVersionError.is(error) ||
+    MissingRightsError.is(error) ||
     sqlStateOf(error) !== undefined
   );
 }

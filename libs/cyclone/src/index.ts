@@ -13,6 +13,7 @@ export {
   InvalidPayloadError,
   IrreversibleMigrationError,
   LeaseLostError,
+  MissingRightsError,
   NoConnectionError,
   NodeNotFoundError,
   NotPausedError,

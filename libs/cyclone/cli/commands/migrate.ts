@@ -1,6 +1,7 @@
 import { Argument, type Command } from 'commander';
 import { checkSchemaName } from '#cyclone/store/identifier.js';
 import { migrationSql } from '#cyclone/store/migration-script.js';
+import { DEFAULT_ROLES, rolesSql, type RoleNames } from '#cyclone/store/roles.js';
 import { migrate, migrationStatus, type MigrationStatus } from '#cyclone/store/migrator.js';
 import { ExitCode, SCHEMA_OPTION, UsageError, type Globals } from '../command-line.js';
 import type { Shell } from '../shell.js';
@@ -12,6 +13,7 @@ interface MigrateOptions extends Globals {
   readonly adopt?: boolean;
   readonly status?: boolean;
   readonly sql?: boolean;
+  readonly roles?: true | string;
   readonly from: number;
 }
 
@@ -31,16 +33,32 @@ export function addMigrate(program: Command, shell: Shell): void {
     .option('--adopt', 'record the version of tables again whose record was emptied or dropped, after comparing them')
     .option('--status', 'the same as `migrate status`')
     .option('--sql', 'the same as `migrate sql`')
+    .option(
+      '--roles [names]',
+      'with sql: print the roles of the schema and their rights instead; names as owner,worker,viewer ' +
+        `(default: ${Object.values(DEFAULT_ROLES).join()})`,
+    )
     .option('--from <version>', 'with sql: leave out what a schema of this version has already', whole, 0)
     .action(async (argument: string, _own: unknown, command: Command) => {
       const options = command.optsWithGlobals<MigrateOptions>();
       checkSchemaName(options.schema, SCHEMA_OPTION);
       if (options.sql && options.status) throw new UsageError('--sql and --status exclude each other.');
       const what = options.sql ? 'sql' : options.status ? 'status' : argument;
-      if (what === 'sql') process.stdout.write(migrationSql(options.schema, { from: options.from }));
+      if (options.roles !== undefined && what !== 'sql') throw new UsageError('--roles goes with sql.');
+      if (options.roles !== undefined) process.stdout.write(rolesSql(options.schema, roleNames(options.roles)));
+      else if (what === 'sql') process.stdout.write(migrationSql(options.schema, { from: options.from }));
       else if (what === 'status') await status(options, shell);
       else await up(options, shell, isSchemaNamed(command));
     });
+}
+
+function roleNames(given: true | string): RoleNames {
+  if (given === true) return DEFAULT_ROLES;
+  const [owner, worker, viewer, ...more] = given.split(',');
+  if (!owner || !worker || !viewer || more.length > 0) {
+    throw new UsageError('--roles takes three names: owner,worker,viewer.');
+  }
+  return { owner, worker, viewer };
 }
 
 /** Whether somebody has said which schema is meant. */

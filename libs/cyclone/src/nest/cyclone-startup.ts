@@ -5,6 +5,7 @@ import { STEP_EVENT_TYPES, type StepEvent } from '../model/events.js';
 import type { Engine } from '../store/engine.js';
 import { migrate } from '../store/migrator.js';
 import { sharesSessions } from '../store/pooler.js';
+import type { Query } from '../store/schema-status.js';
 import { checkServer, dataSourceProblem, nativeDriverProblem } from '../store/server-check.js';
 import { poolProblem } from '../worker/pool-size.js';
 import type { CycloneLogger } from './cyclone-logger.js';
@@ -112,7 +113,10 @@ export class CycloneStartup implements OnModuleInit {
     const refused = problems.length > 0;
     // An application that will not start changes nothing.
     if (migrationsRun && !refused) await migrate(dataSource, { schema, log: (message) => logger.log(message) });
-    const found = await checkServer((sql, values) => dataSource.query(sql, values), schema);
+    const query: Query = (sql, values) => dataSource.query(sql, values);
+    // A process that executes nothing may belong to somebody who only looks.
+    const kind = options.worker === false ? 'viewer' : 'worker';
+    const found = await checkServer(query, schema, kind);
     problems.push(...found.filter((problem) => !(migrationsRun && refused && SchemaVersionError.is(problem))));
     await this.lookForPooler();
   }

@@ -28,20 +28,21 @@ export interface SchemaStatus {
 }
 
 const FOUND_SQL = `
-  select (to_regclass($1) is not null)::text as versions,
-         (select string_agg(c.relname, ' ') from pg_class c join pg_namespace n on n.oid = c.relnamespace
-           where n.nspname = $2 and c.relname ~ '^cyclone_' and c.relkind in ('r', 'p', 'v', 'm', 'f')) as relations`;
+  select string_agg(c.relname, ' ') as relations
+    from pg_class c join pg_namespace n on n.oid = c.relnamespace
+   where n.nspname = $1 and c.relname ~ '^cyclone_' and c.relkind in ('r', 'p', 'v', 'm', 'f')`;
 
 /** Reads what the schema holds. Needs no more than the right to use the schema. */
 export async function readSchemaStatus(query: Query, schema: string): Promise<SchemaStatus> {
   const table = `${quoteIdentifier(schema)}.cyclone_schema_version`;
   // Relations are read no later than the versions: what another process commits between the two is never tables without a version.
-  const [found] = await query(FOUND_SQL, [table, schema]);
-  const rows = found?.versions === 'true' ? await query(versionsSql(table), [schema]) : [];
+  const [found] = await query(FOUND_SQL, [schema]);
+  const relations = String(found?.relations ?? '').split(' ');
+  const rows = relations.includes('cyclone_schema_version') ? await query(versionsSql(table), [schema]) : [];
   const versions = new Set(rows.map((row) => Number(row.version)));
   const newest = rows[0];
   const missing = Array.from({ length: SCHEMA_VERSION }, (_, i) => i + 1).filter((version) => !versions.has(version));
-  const unrecorded = unrecordedOf(missing, String(found?.relations ?? '').split(' '));
+  const unrecorded = unrecordedOf(missing, relations);
   const functionsChecksum = (newest?.functions ?? null) as string | null;
   return {
     schema,

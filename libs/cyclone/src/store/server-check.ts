@@ -1,4 +1,10 @@
-import { InvalidOptionError, UnsafeIsolationError, type CycloneError } from '../model/errors/index.js';
+import {
+  InvalidOptionError,
+  MissingRightsError,
+  UnsafeIsolationError,
+  type CycloneError,
+} from '../model/errors/index.js';
+import { missingGrants, type RoleKind } from './roles.js';
 import { readSchemaStatus, schemaProblem, type Query } from './schema-status.js';
 
 /** The oldest server that the engine's SQL runs on, as `server_version_num` counts. */
@@ -6,15 +12,16 @@ const OLDEST_SERVER = 140_000;
 
 /**
  * Looks whether Cyclone can work with this database (R22): a server not older than 14, READ COMMITTED as the default isolation of
- * server, database and role, an encoding that holds every text, a schema that fits the library.
+ * server, database and role, an encoding that holds every text, a schema that fits the library, and the rights on it.
  *
  * @param query on a connection as the engine will have it: same role, same settings
+ * @param kind what the role has to be able to do
  * @returns every problem at once, each an error that says what to do; empty when all is well
  */
-export async function checkServer(query: Query, schema: string): Promise<CycloneError[]> {
+export async function checkServer(query: Query, schema: string, kind: RoleKind = 'worker'): Promise<CycloneError[]> {
   const [row] = await query(
     `select current_setting('server_version_num') as version, current_setting('default_transaction_isolation') as isolation,
-            current_setting('server_encoding') as encoding`,
+            current_setting('server_encoding') as encoding, current_user::text as role`,
   );
   const tooOld = serverVersionProblem(Number(row?.version));
   const problems: CycloneError[] = tooOld ? [tooOld] : [];
@@ -22,8 +29,12 @@ export async function checkServer(query: Query, schema: string): Promise<Cyclone
   if (isolation !== 'read committed') problems.push(new UnsafeIsolationError(isolation));
   const unfit = encodingProblem(String(row?.encoding));
   if (unfit) problems.push(unfit);
-  const misfit = schemaProblem(await readSchemaStatus(query, schema));
+  const grants = await missingGrants(query, schema, kind);
+  // Without them its version cannot be read either.
+  const isClosed = grants.some((grant) => grant.includes(' ON SCHEMA ') || grant.includes('cyclone_schema_version'));
+  const misfit = isClosed ? undefined : schemaProblem(await readSchemaStatus(query, schema));
   if (misfit) problems.push(misfit);
+  else if (grants.length > 0) problems.push(new MissingRightsError(String(row?.role), schema, grants));
   return problems;
 }
 

@@ -69,6 +69,32 @@ export class SchemaVersionError extends CycloneError {
   }
 }
 
+/** The role of the connection lacks rights on the tables and functions of Cyclone. */
+export class MissingRightsError extends CycloneError {
+  static override readonly code = 'CYCLONE_MISSING_RIGHTS';
+  static {
+    identify(this, 'MissingRightsError');
+  }
+  readonly situation: string;
+  /** What to do. */
+  readonly remedy: string;
+  constructor(
+    readonly role: string,
+    readonly schema: string,
+    /** The statements that give the rights, for the owner of the schema. */
+    readonly grants: readonly string[],
+    options?: ErrorOptions,
+  ) {
+    const situation = `The role ${role} lacks rights that Cyclone needs in the schema "${schema}".`;
+    const remedy =
+      `Run as the owner of the schema: ${grants.join(' ')} ` +
+      `\`npx nestjs-cyclone migrate sql --roles\` prints all rights of an owner, a worker and a viewer.`;
+    super(`${situation} ${remedy}`, options);
+    this.situation = situation;
+    this.remedy = remedy;
+  }
+}
+
 /** A migration of Cyclone was asked to go back. Nothing was changed. */
 export class IrreversibleMigrationError extends CycloneError {
   static override readonly code = 'CYCLONE_IRREVERSIBLE_MIGRATION';

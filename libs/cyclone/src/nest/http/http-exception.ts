@@ -26,6 +26,7 @@ const ANSWERS: Readonly<Record<string, readonly [status: number, message: string
   CYCLONE_NO_CONNECTION: [503, 'The service has too much to do; try again'],
   CYCLONE_CLIENT_CLOSED: [503, 'The service is shutting down'],
   CYCLONE_SCHEMA_VERSION: [503, 'The service is not ready'],
+  CYCLONE_MISSING_RIGHTS: [503, 'The service is not ready'],
   CYCLONE_WAIT_TIMEOUT: [504, 'The run has not ended yet'],
 };
 

@@ -1,5 +1,6 @@
 import { listed } from '../../model/listed.js';
 import { encodingProblem } from '../server-check.js';
+import { checkGrants } from './rights-check.js';
 import { ok, type Check, type Finding } from './finding.js';
 import { checkConnectionLimits, checkSession } from './session-checks.js';
 
@@ -112,16 +113,13 @@ const UNENDED =
   'process was stopped.';
 
 /** Whoever takes a lease away ends the transaction of the worker that had it (C3): a stopped worker would keep its locks for ever. */
-export const checkRights: Check = async ({ query, schema }) => {
+const checkSignalling: Check = async ({ query }) => {
   const [row] = await query(
     `select has_function_privilege('pg_catalog.pg_terminate_backend(integer, bigint)', 'execute')::text as may_terminate,
             (select string_agg(distinct a.usename, ', ') from pg_stat_activity a
               where a.datname = current_database() and a.application_name like 'cyclone%' and a.usename <> current_user
                 and not pg_has_role(current_user, a.usesysid, 'member') and not pg_has_role(current_user, 'pg_signal_backend', 'member')) as foreign_roles,
-            (select string_agg(p.proname, ', ' order by p.proname) from pg_proc p join pg_namespace n on n.oid = p.pronamespace
-              where n.nspname = $1 and p.proname ~ '^cyclone_' and not has_function_privilege(p.oid, 'execute')) as not_callable,
             current_user as role`,
-    [schema],
   );
   const findings: Finding[] = [];
   const missing = (message: string, advice: string): void => {
@@ -140,13 +138,7 @@ export const checkRights: Check = async ({ query, schema }) => {
       `Let all processes use one role, or GRANT pg_signal_backend TO ${role}.`,
     );
   }
-  if (row?.not_callable != null) {
-    missing(
-      `The role ${role} may not call ${listed(String(row.not_callable).split(', '))}.`,
-      `GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA … TO ${role}`,
-    );
-  }
-  return findings.length > 0 ? findings : ok('rights', `The role ${role} has the rights that the engine needs.`);
+  return findings;
 };
 
 export const serverChecks: readonly Check[] = [
@@ -157,5 +149,6 @@ export const serverChecks: readonly Check[] = [
   checkLongTransactions,
   checkReplicationSlots,
   checkClock,
-  checkRights,
+  checkSignalling,
+  checkGrants,
 ];
