@@ -4,7 +4,7 @@ import { deferred, Fixture, job } from '../worker/fixture.js';
 let server: PostgresServer;
 let fixture: Fixture;
 beforeAll(async () => {
-  server = await startPostgres();
+  server = await startPostgres({ settings: { max_prepared_transactions: 1 } });
 });
 afterEach(() => fixture.close());
 afterAll(() => server.destroy());
@@ -25,8 +25,15 @@ describe('after an outage in which leases have expired (C8)', () => {
       `select count(*) = 6 and count(distinct lease_owner) = 2 from cyclone_steps where state = 'running'`,
     );
 
-    await fixture.rows(`update cyclone_steps set lease_expiry = clock_timestamp()`);
+    // Prepared, so that nobody sees it before the outage, and it outlives it.
+    const runner = fixture.dataSource.createQueryRunner();
+    await runner.query('begin');
+    await runner.query('update cyclone_steps set lease_expiry = clock_timestamp()');
+    await runner.query(`prepare transaction 'expired'`);
+    await runner.release();
     await server.restart('immediate');
+    await fixture.until('select true');
+    await fixture.rows(`commit prepared 'expired'`);
     await fixture.until(`select count(*) = 6 from cyclone_steps where lease_expiry > clock_timestamp()`);
     go.resolve();
     await fixture.idle();

@@ -269,15 +269,16 @@ describe('leases', () => {
 
   it('send nothing while there are none, once it is known that they can be renewed', async () => {
     fixture = await Fixture.open();
-    const worker = fixture.worker({ work: () => 1 }, { leaseTtl: 300, pollInterval: 50 });
+    const worker = fixture.worker({ work: () => 1 }, { leaseTtl: TTL });
     await worker.start();
     while (worker.health().renewals.by === 'none') await fixture.pause();
     const lastSent = `select query_start::text from pg_stat_activity where application_name = 'cyclone-leases' and state = 'idle' and query <> '' and datname = current_database()`;
     await fixture.until(`select exists (${lastSent})`);
     const before = await fixture.rows(lastSent);
     const [seen] = await fixture.rows('select last_seen_at::text as at from cyclone_workers');
-    await fixture.until(`select last_seen_at > $1::timestamptz + interval '900 ms' from cyclone_workers`, [
+    await fixture.until(`select last_seen_at > $1::timestamptz + $2 * interval '1 ms' from cyclone_workers`, [
       seen?.['at'],
+      TTL,
     ]);
     expect(await fixture.rows(lastSent)).toEqual(before);
   });
