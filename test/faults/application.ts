@@ -6,6 +6,7 @@ import { resolveHandlerOptions } from '#cyclone/model/options.js';
 import { sleep } from '#cyclone/model/timer.js';
 import { Connections } from '#cyclone/store/connections.js';
 import { Engine } from '#cyclone/store/engine.js';
+import { sharesSessions } from '#cyclone/store/pooler.js';
 import { Worker, type RegisteredHandler } from '#cyclone/worker/worker.js';
 import { resolveWorkerOptions, type WorkerOptions } from '#cyclone/worker/worker-options.js';
 import type { DataSource } from 'typeorm';
@@ -18,6 +19,8 @@ export const POLL_MS = 250;
 export interface ApplicationOptions {
   readonly preparedStatements?: boolean;
   readonly worker?: WorkerOptions;
+  /** Whether the worker hears notifications. */
+  readonly listen?: boolean;
 }
 
 /** One process of an application: a worker, a client and an operator on one DataSource, and what they said. */
@@ -51,11 +54,20 @@ export class Application {
     this.client = new WorkflowClient(this.engine, definitions, logger);
     this.operator = new OperatorClient(this.engine, logger);
     const workerOptions = { pollInterval: POLL_MS, queues: { default: 6 }, shutdownTimeout: 1_000, ...options.worker };
-    this.worker = new Worker(this.engine, this.handlers(), resolveWorkerOptions(workerOptions, ['default']), logger);
+    this.worker = new Worker(
+      this.engine,
+      this.handlers(),
+      resolveWorkerOptions(workerOptions, ['default'], { listen: options.listen ?? true }),
+      logger,
+    );
   }
 
   static async open(url: string, options: ApplicationOptions = {}): Promise<Application> {
-    return new Application(await openDataSource(url, { poolSize: 10, connectTimeoutMS: 10_000 }), options);
+    const application = new Application(await openDataSource(url, { poolSize: 10, connectTimeoutMS: 10_000 }), options);
+    // As the module does when it starts.
+    const { connections } = application.engine;
+    if (connections.preparedStatements && (await sharesSessions(connections))) connections.shareSessions();
+    return application;
   }
 
   /** Orders that the client was told of, or that are on their way. */
@@ -76,6 +88,17 @@ export class Application {
       steps.ledger,
       Array.from({ length: count }, (_, i) => i),
     );
+  }
+
+  /** What the doctor finds wrong, or why it finds nothing. */
+  async examine(): Promise<string> {
+    try {
+      const findings = await this.operator.doctor();
+      return findings.flatMap(({ level, message }) => (level === 'ok' ? [] : [message])).join('\n');
+    } catch (error) {
+      if (!CycloneError.is(error)) throw error;
+      return `${error.message} ${String(error.cause)}`;
+    }
   }
 
   /** From now on the client places an order every moment and the operator looks at the stats, whatever becomes of their calls. */

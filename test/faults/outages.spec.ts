@@ -16,7 +16,8 @@ describe('a worker, a client and an operator live through (R21, R39, R41)', () =
     await outage.prepare?.(stage);
     const way = await stage.way();
     const url = stage.urlOf('app');
-    const application = await stage.application(outage.elsewhere ? url : way.through(url));
+    const taken = (await outage.url?.(stage)) ?? (outage.elsewhere ? url : way.through(url));
+    const application = await stage.application(taken, outage.options);
     const { problems, recoveredMs, interrupted } = await play(outage, { stage, application, way });
     expect(problems).toEqual([]);
     note(name, `${recoveredMs} ms to the next completion, ${interrupted} steps interrupted`);

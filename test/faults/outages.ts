@@ -1,6 +1,7 @@
 import { sleep } from '#cyclone/model/timer.js';
 import type { SilentHost } from '../support/silent-host.js';
-import type { Application } from './application.js';
+import { pgbouncerProgram, startPgbouncer } from '../support/pgbouncer.js';
+import type { Application, ApplicationOptions } from './application.js';
 import { ROLE, type Stage } from './stage.js';
 
 /** Where an outage happens. */
@@ -24,6 +25,14 @@ export interface Outage {
   begin(scene: Scene): Promise<void>;
   /** Whether the application does its work throughout, so that there is nothing to be seen of it. */
   readonly harmless?: boolean;
+  /** What the worker's health says about it. */
+  readonly health?: RegExp;
+  /** What the doctor finds, or why there is no connection for it. */
+  readonly doctor?: RegExp;
+  /** Options of the application. */
+  readonly options?: ApplicationOptions;
+  /** The application's URL, where that is not the server's. */
+  url?(stage: Stage): Promise<string>;
   /** Resolves when it has lasted long enough. Default: until calls of the client or the operator have failed. */
   lasts?(scene: Scene): Promise<void>;
   /** Within which the next step has to complete when it is over, in ms, on a machine with nothing else to do. */
@@ -93,6 +102,8 @@ export const fillDisk = async (stage: Stage): Promise<void> => {
 
 const restart = (mode: 'fast' | 'immediate'): Outage => ({
   name: `a restart (${mode})`,
+  health: /no connection/,
+  doctor: /no connection|terminat|starting up|shutting down/i,
   begin: async ({ stage }) => {
     stage.onEnd(() => stage.server.start());
     await stage.server.stop(mode);
@@ -117,16 +128,23 @@ export const OUTAGES: readonly Outage[] = [
   restart('immediate'),
   {
     name: 'a read-only phase',
+    quick: true,
+    health: /read-only/,
+    doctor: /read-only/,
     begin: ({ stage }) => makeReadOnly(stage),
     recoversWithinMs: 10_000,
   },
   {
     name: 'too many connections of the role (53300)',
+    health: /no connection/,
+    doctor: /no connection|terminat|starting up|shutting down/i,
     begin: ({ stage }) => refuseRole(stage),
     recoversWithinMs: 10_000,
   },
   {
     name: 'too many connections of the server (53300)',
+    health: /no connection/,
+    doctor: /no connection|terminat|starting up|shutting down/i,
     begin: async ({ stage }) => {
       const others: { end(): Promise<void> }[] = [];
       stage.onEnd(async () => void (await Promise.all(others.map((other) => other.end()))));
@@ -198,6 +216,8 @@ export const OUTAGES: readonly Outage[] = [
   {
     name: 'a failover to a standby',
     quick: true,
+    health: /no connection/,
+    doctor: /no connection|terminat|starting up|shutting down/i,
     prepare: async (stage) => {
       await stage.addStandby();
     },
@@ -211,7 +231,47 @@ export const OUTAGES: readonly Outage[] = [
     recoversWithinMs: 10_000,
   },
   vanished('a host that vanishes, and a role that may end its sessions', ROLE),
+  ...(pgbouncerIsThere()
+    ? [
+        behindPgbouncer('pgbouncer in transaction mode, with the options for it', {
+          preparedStatements: false,
+          listen: false,
+        }),
+        behindPgbouncer('pgbouncer in transaction mode, with default options', {}),
+      ]
+    : []),
 ];
+
+function pgbouncerIsThere(): boolean {
+  if (!pgbouncerProgram) {
+    process.stderr.write(
+      'Skipped, because pgbouncer is not installed (Debian: apt-get install pgbouncer): outages behind it\n',
+    );
+  }
+  return pgbouncerProgram !== undefined;
+}
+
+/** The application comes through pgbouncer in transaction mode, which ends the sessions of the server behind it now and then. */
+function behindPgbouncer(name: string, options: ApplicationOptions): Outage {
+  return {
+    name,
+    harmless: true,
+    options,
+    url: async (stage) => {
+      const pooler = await startPgbouncer(stage.urlOf(ROLE));
+      stage.onClose(() => pooler.stop());
+      return pooler.through(stage.urlOf(ROLE));
+    },
+    begin: async ({ stage }) => {
+      for (let round = 0; round < 3; round++) {
+        const before = await stage.completed();
+        await stage.cut();
+        await stage.untilTrue('the application goes on', async () => (await stage.completed()) > before + 5);
+      }
+    },
+    recoversWithinMs: 6_000,
+  };
+}
 
 /** Another host with a worker of the same application is gone in the midst of its transactions, and nobody hears of it. */
 function vanished(name: string, role: string): Outage {

@@ -31,6 +31,10 @@ export async function play(outage: Outage, scene: Scene): Promise<Played> {
   else if (!outage.harmless) {
     await stage.untilTrue('calls fail', () => application.failedCalls >= failedBefore + 3);
   }
+  const { health, doctor } = outage;
+  if (health)
+    await stage.untilTrue(`health says ${health}`, () => health.test(application.worker.health().problems.join()));
+  if (doctor) await stage.untilTrue(`doctor says ${doctor}`, async () => doctor.test(await application.examine()));
   await stage.endOutage();
   const endedAt = performance.now();
   const before = await stage.completed();
@@ -39,6 +43,7 @@ export async function play(outage: Outage, scene: Scene): Promise<Played> {
 
   await application.rest();
   await stage.until(`select count(*) = ${application.orders} and bool_and(finished_at is not null) from cyclone_runs`);
+  await stage.untilTrue('the worker is healthy again', () => application.worker.health().healthy);
   await application.worker.stop();
   const problems = await stage.problems();
   const [counts] = await stage.sql<{ entries: number; interrupted: number }>(

@@ -16,6 +16,7 @@ const PATIENCE_MS = 60_000;
 export class Stage {
   private readonly applications: Application[] = [];
   private readonly undo: (() => Promise<void>)[] = [];
+  private readonly closing: (() => Promise<void>)[] = [];
   private readonly ways: SilentHost[] = [];
   private readonly others: PostgresServer[] = [];
 
@@ -117,6 +118,11 @@ export class Stage {
     this.undo.push(undo);
   }
 
+  /** To be called when everything is over. */
+  onClose(undo: () => Promise<void>): void {
+    this.closing.push(undo);
+  }
+
   async endOutage(): Promise<void> {
     for (const undo of this.undo.splice(0).toReversed()) await undo();
   }
@@ -149,6 +155,7 @@ export class Stage {
     // Ways first: who came by one that is silent would wait for it.
     await Promise.all(this.ways.map((way) => way.close()));
     await Promise.all(this.applications.map((application) => application.close()));
+    for (const undo of this.closing) await undo();
     await Promise.all([this.server, ...this.others].map((server) => server.destroy()));
   }
 
