@@ -33,6 +33,8 @@ export interface FixtureOptions {
   readonly onWait?: (message: string) => void;
   readonly extra?: Record<string, unknown>;
   readonly dataSource?: Parameters<typeof openDataSource>[1];
+  /** With the rights of a worker and no others; what the test itself asks is asked beside its pool then. @default the superuser */
+  readonly role?: 'worker';
   /** Gives the password in place of the URL. */
   readonly password?: () => string;
   /** Another server than the one that all tests share. */
@@ -65,7 +67,7 @@ export async function dropTemplate(): Promise<void> {
   template = undefined;
 }
 
-/** One process of the application, with the rights of a worker: a DataSource, an engine, workers, and what they said. */
+/** One process of the application: a DataSource, an engine, workers, and what they said. */
 export class Fixture {
   readonly events: CycloneEvent[] = [];
   readonly log: string[] = [];
@@ -77,6 +79,7 @@ export class Fixture {
     readonly database: TestDatabase,
     readonly dataSource: DataSource,
     readonly engine: Engine,
+    private readonly isSuperuser: boolean,
   ) {
     engine.events.subscribe((event) => this.events.push(event));
   }
@@ -98,8 +101,8 @@ export class Fixture {
       ...(options.extra ? { extra: options.extra } : {}),
       ...options.dataSource,
     };
-    // The test that changes passwords changes those of the superuser.
-    const url = options.password ? database.url : urlOf(database.url, TEST_ROLES.worker);
+    const isWorker = options.role === 'worker';
+    const url = isWorker ? urlOf(database.url, TEST_ROLES.worker) : database.url;
     const dataSource = options.password
       ? await new DataSource({
           type: 'postgres',
@@ -115,7 +118,7 @@ export class Fixture {
     });
     const problems: string[] = [];
     const engine = new Engine(connections, 'public', (what, error) => problems.push(`${what}: ${String(error)}`));
-    return new Fixture(database, dataSource, engine);
+    return new Fixture(database, dataSource, engine, !isWorker);
   }
 
   /** A second process on the same database. */
@@ -186,8 +189,9 @@ export class Fixture {
     return id as string;
   }
 
-  /** What a test itself asks or does, as the superuser and beside the pool of the workers. */
+  /** What a test itself asks or does, as the superuser. */
   async rows<T = Record<string, unknown>>(sql: string, parameters: unknown[] = []): Promise<T[]> {
+    if (this.isSuperuser) return (await this.dataSource.query(sql, parameters)) as T[];
     this.observer ??= await openDataSource(this.database.url, { poolSize: 2 });
     return (await this.observer.query(sql, parameters)) as T[];
   }

@@ -28,7 +28,7 @@ const renewed = (id: string): Promise<void> =>
 
 describe('limits of months', () => {
   it('let an execution with a timeout of 90 days go on (R17, C12)', async () => {
-    fixture = await Fixture.open();
+    fixture = await Fixture.open({ role: 'worker' });
     const done = deferred();
     await fixture.worker({ work: () => done.promise }, { leaseTtl: TTL }).start();
     const id = await fixture.submitOne(job('work', null, { policy: { timeoutMs: 90 * DAY } }));
@@ -48,7 +48,7 @@ describe('limits of months', () => {
       },
     ],
   ])('let a step come back after the 60 days of %s, as attempt %i, and not before (R15)', async (_, attempt, leave) => {
-    fixture = await Fixture.open();
+    fixture = await Fixture.open({ role: 'worker' });
     const attempts: number[] = [];
     await fixture
       .worker({
@@ -72,7 +72,7 @@ describe('limits of months', () => {
   });
 
   it('start a run that is delayed by 60 days then (R9)', async () => {
-    fixture = await Fixture.open();
+    fixture = await Fixture.open({ role: 'worker' });
     await fixture.worker({ work: () => 'done' }).start();
     const id = await fixture.submitOne({ ...job('work'), delayMs: 60 * DAY });
     await isState(await fixture.submitOne(job('work')), 'completed');
@@ -82,7 +82,7 @@ describe('limits of months', () => {
   });
 
   it('end a run at its deadline of 365 days, and abort the handler that is at work in it (R27, R28)', async () => {
-    fixture = await Fixture.open();
+    fixture = await Fixture.open({ role: 'worker' });
     const aborted = deferred();
     await fixture
       .worker(
@@ -110,7 +110,7 @@ describe('limits of months', () => {
   });
 
   it('serve with worker options of months: work is heard of, a cancellation reaches its handler, the stop is prompt (C12, R28, F41)', async () => {
-    fixture = await Fixture.open();
+    fixture = await Fixture.open({ role: 'worker' });
     const aborted = deferred();
     const began = deferred();
     const worker = await fixture.settledWorker(
@@ -139,7 +139,7 @@ describe('limits of months', () => {
 
 describe('a pause', () => {
   it('does not stop the timeout of an execution; the retry waits for resume (R17, R26)', async () => {
-    fixture = await Fixture.open();
+    fixture = await Fixture.open({ role: 'worker' });
     const began = deferred();
     await fixture
       .worker({
@@ -161,7 +161,7 @@ describe('a pause', () => {
   });
 
   it('keeps a snooze of a running step for resume, uncharged (R15, R26)', async () => {
-    fixture = await Fixture.open();
+    fixture = await Fixture.open({ role: 'worker' });
     const go = deferred();
     const attempts: number[] = [];
     await fixture
@@ -201,7 +201,7 @@ describe('worker.maxReclaims (R19)', () => {
   ] as const)(
     '%p: a step that was reclaimed %i times before is %s at the next expiry',
     async (maxReclaims, before, state) => {
-      fixture = await Fixture.open();
+      fixture = await Fixture.open({ role: 'worker' });
       const id = await fixture.submitOne(job('work'));
       await fixture.rows('update cyclone_steps set reclaims = $1', [before]);
       await expire(id);

@@ -33,7 +33,7 @@ async function countRenewals(): Promise<number> {
 
 describe('ctx.progress (R18)', () => {
   it('is stored by the next renewal of the lease and not before, the last report of all', async () => {
-    fixture = await Fixture.open();
+    fixture = await Fixture.open({ role: 'worker' });
     const done = deferred();
     await fixture
       .worker(
@@ -57,7 +57,7 @@ describe('ctx.progress (R18)', () => {
   });
 
   it('costs no statement: ten thousand reports travel with the renewals that are made anyway', async () => {
-    fixture = await Fixture.open();
+    fixture = await Fixture.open({ role: 'worker' });
     await fixture.rows(`alter database ${fixture.database.name} set track_functions = 'pl'`); // of sessions that begin now
     const reported = deferred();
     const done = deferred();
@@ -104,7 +104,7 @@ describe('ctx.progress (R18)', () => {
   });
 
   it('leaves a handler that reports nonsense with an error that says what to do, and its worker alone', async () => {
-    fixture = await Fixture.open();
+    fixture = await Fixture.open({ role: 'worker' });
     const caught: unknown[] = [];
     await fixture
       .worker({
@@ -138,7 +138,7 @@ describe('ctx.progress (R18)', () => {
   });
 
   it('is nothing at the beginning of the next attempt', async () => {
-    fixture = await Fixture.open();
+    fixture = await Fixture.open({ role: 'worker' });
     const first = deferred();
     const second = deferred();
     const began = deferred();
@@ -173,7 +173,7 @@ describe('ctx.progress (R18)', () => {
   });
 
   it('is ignored after the lease is lost and after the handler has returned', async () => {
-    fixture = await Fixture.open();
+    fixture = await Fixture.open({ role: 'worker' });
     const lost = deferred();
     let context: StepContext | undefined;
     await fixture
@@ -210,7 +210,7 @@ describe('ctx.progress (R18)', () => {
   });
 
   it('never costs a lease: when it cannot be stored the renewal is made without it', async () => {
-    fixture = await Fixture.open();
+    fixture = await Fixture.open({ role: 'worker' });
     await fixture.rows('alter table cyclone_steps add constraint nothing_reported check (progress is null)');
     const done = deferred();
     let calls = 0;
@@ -239,7 +239,7 @@ describe('ctx.progress (R18)', () => {
   });
 
   it('reaches the database also where leases are renewed on the main thread', async () => {
-    fixture = await Fixture.open({ extra: { ssl: false, verifyMe: () => true } });
+    fixture = await Fixture.open({ role: 'worker', extra: { ssl: false, verifyMe: () => true } });
     const done = deferred();
     await fixture
       .worker({ work: (_: unknown, ctx: StepContext) => (ctx.progress(0.5, 'here'), done.promise) }, { leaseTtl: TTL })

@@ -50,7 +50,7 @@ async function last(): Promise<void> {
 
 describe('the retention sweep (R35)', () => {
   it('deletes runs by the longest retention of their steps alone, when nothing else is said', async () => {
-    fixture = await Fixture.open();
+    fixture = await Fixture.open({ role: 'worker' });
     const gone = [await ended(4, 'completed', 1, 3), await ended(4, 'failed', 3)];
     const young = await ended(4, 'completed', 1, 5);
     const forEver = await ended(1_000, 'completed', 1, null);
@@ -63,7 +63,7 @@ describe('the retention sweep (R35)', () => {
   });
 
   it('lets defaultAge stand for the retention of a step that has none', async () => {
-    fixture = await Fixture.open();
+    fixture = await Fixture.open({ role: 'worker' });
     await ended(8, 'completed', null);
     const young = await ended(6, 'completed', null, 1);
     const longer = await ended(8, 'completed', null, 9);
@@ -74,7 +74,7 @@ describe('the retention sweep (R35)', () => {
   });
 
   it('never deletes a paused run, nor a child whose parent may still need it', async () => {
-    fixture = await Fixture.open();
+    fixture = await Fixture.open({ role: 'worker' });
     const paused = await fixture.submitOne(job('nobody', null, { policy: { retentionMs: 0 } }));
     await fixture.engine.connections.use((session) => fixture.engine.store.pause(session, paused));
     const parents = [paused, await ended(1, 'failed', 5), await ended(1, 'completed', 5)];
@@ -98,7 +98,7 @@ describe('the retention sweep (R35)', () => {
     const observer: FixtureOptions['observer'] = (call, phase) => {
       if (phase === 'after' && (call === 'cyclone_purge' || call === 'cyclone_begin_round')) calls.push(call);
     };
-    fixture = await Fixture.open({ observer, poolSize: 4 });
+    fixture = await Fixture.open({ role: 'worker', observer, poolSize: 4 });
     for (let i = 0; i < 25; i++) await ended(2, 'completed', 1);
     const others = [];
     for (let i = 0; i < 5; i++) others.push(await fixture.another({ observer, poolSize: 4 }));
@@ -112,7 +112,7 @@ describe('the retention sweep (R35)', () => {
   });
 
   it('comes round again after the interval', async () => {
-    fixture = await Fixture.open();
+    fixture = await Fixture.open({ role: 'worker' });
     await fixture.worker({}, {}, sweeping({ interval: 100 })).start();
     for (let round = 0; round < 2; round++) {
       await ended(2, 'completed', 1);
@@ -122,7 +122,7 @@ describe('the retention sweep (R35)', () => {
   });
 
   it('reports a failure once a round and tries again in the next', async () => {
-    fixture = await Fixture.open();
+    fixture = await Fixture.open({ role: 'worker' });
     await ended(2, 'completed', 1);
     await fixture.rows('alter function cyclone_delete_runs rename to mislaid');
     await fixture.rows(`create function cyclone_delete_runs(p_runs bigint[]) returns bigint language plpgsql as $$ begin
@@ -138,7 +138,7 @@ describe('the retention sweep (R35)', () => {
   });
 
   it('names runs that a foreign key of the application holds once, not in every round', async () => {
-    fixture = await Fixture.open();
+    fixture = await Fixture.open({ role: 'worker' });
     const held = await ended(2, 'completed', 1);
     await fixture.rows('create table invoice (run_id bigint references cyclone_runs)');
     await fixture.rows('insert into invoice values ($1)', [held]);
@@ -156,7 +156,7 @@ describe('the retention sweep (R35)', () => {
   });
 
   it('holds up neither claims nor completions, and an orderly stop cuts a batch that does not end (R20)', async () => {
-    fixture = await Fixture.open();
+    fixture = await Fixture.open({ role: 'worker' });
     const held = await ended(2, 'completed', 1);
     const lock = await fixture.engine.connections.hold();
     await lock.session.script('lock', `begin; select from cyclone_steps where run_id = ${held} for no key update`);
@@ -175,7 +175,7 @@ describe('the retention sweep (R35)', () => {
   });
 
   it('waits at a stop for the batch under way, and the next round begins with the first run all the same', async () => {
-    fixture = await Fixture.open();
+    fixture = await Fixture.open({ role: 'worker' });
     const young = await ended(0.5, 'completed', 1);
     const held = await ended(2, 'completed', 1);
     await ended(2, 'completed', 1);
@@ -203,7 +203,7 @@ describe('the retention sweep (R35)', () => {
 
 describe('workers that died', () => {
   it('are forgotten by the next one that starts, a day after they were last seen, unless they hold a lease', async () => {
-    fixture = await Fixture.open();
+    fixture = await Fixture.open({ role: 'worker' });
     await fixture.rows(
       `insert into cyclone_workers (id, host, pid, version, queues, kinds, started_at, last_seen_at)
        select id, 'host', 1, '1', '{}', '{}', now() - days * interval '1 day', now() - days * interval '1 day'

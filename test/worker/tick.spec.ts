@@ -15,6 +15,7 @@ beforeEach(async () => {
   ticks = 0;
   log.length = 0;
   fixture = await Fixture.open({
+    role: 'worker',
     observer: (call, phase) => {
       if (call === 'cyclone_tick' && phase === 'after') ticks++;
     },
