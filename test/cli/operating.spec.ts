@@ -158,7 +158,7 @@ describe('what is shown', () => {
 
     await db.query(`select cyclone_register_worker('w1', 'host', 7, '1.0', '{"default": 3}', '{work}')`);
     const [workers, healthy] = await Promise.all([call(['workers']), json(['doctor'])]);
-    expect(workers.stdout).toMatch(/^w1 +idle +0 +default:3 +host +7 +1\.0 .* work$/m);
+    expect(workers.stdout).toMatch(/^w1 +idle +0 +default:3 +host +7 +1\.0 .* work +-$/m);
     expect(healthy).toContainEqual(expect.objectContaining({ check: 'workers', level: 'ok' }));
   });
 });
