@@ -61,6 +61,7 @@ export const SURROUNDINGS: Readonly<Record<string, Surroundings>> = {
   'README.md': README,
   'libs/cyclone/README.md': { before: ORDERS },
   'docs/types.md': { before: STEPS },
+  'docs/bundling.md': { before: `const url = 'postgres://';` },
   'docs/admin-api.md': {
     before: `
 import { Injectable as AnyInjectable, type CanActivate } from '@nestjs/common';

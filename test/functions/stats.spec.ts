@@ -30,7 +30,7 @@ describe('stats (R34)', () => {
       kinds: [],
       oldestAvailableAgeMs: null,
       workers: { live: 0, draining: 0, dead: 0 },
-      health: { strandedRuns: 0, expiredLeases: 0, unserved: [] },
+      health: { strandedRuns: 0, expiredLeases: 0, unserved: [], workerProblems: [] },
     });
   });
 
