@@ -6,6 +6,7 @@ import type { RunPlan } from './model-state.js';
 import { Play } from './play.js';
 import { ReferenceModel } from './reference-model.js';
 import { RowCounts } from './rows.js';
+import { tellFigures } from '../support/figures.js';
 import { World } from './world.js';
 
 // One command at a time, engine and model have to agree exactly, on every column that a rule speaks of. Several at once, some order of
@@ -89,6 +90,7 @@ describe('the engine beside a model of its rules', () => {
       }
       if (IS_LONG || process.env.CYCLONE_MODEL_COUNTS)
         process.stdout.write(`\nHow often each row was taken:\n${String(counts)}\n`);
+      tellFigures('model', { sequences: PROGRAMME.sequences, storms: PROGRAMME.storms, ...counts.summary() });
       expect(counts.surprising()).toEqual([]);
       expect(counts.missing(PROGRAMME.atLeast)).toEqual([]);
     },

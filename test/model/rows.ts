@@ -116,6 +116,12 @@ export class RowCounts {
     );
   }
 
+  /** How many rows can be taken, and how often the rarest of them was. */
+  summary(): { rows: number; least: number } {
+    const possible = this.counts.filter((_, i) => !COUNTED_ROWS[i]?.notYet);
+    return { rows: possible.length, least: Math.min(...possible) };
+  }
+
   toString(): string {
     const { all, locked, reordered } = this.rounds;
     const rows = COUNTED_ROWS.map((row, i) => {
