@@ -15,6 +15,7 @@ import { join } from 'node:path';
 export const PROGRAMMES = [
   { name: 'demo', command: ['npm', 'run', 'demo', '--', '--orders', '800'], times: 5, read: readDemo },
   { name: 'proving', command: ['npm', 'run', 'proving'], read: readProving },
+  { name: 'faults', command: ['npm', 'run', 'faults'], read: readFaults },
   { name: 'model', command: ['npm', 'run', 'model'], read: ([said]) => written(said, 'model') },
   { name: 'bench', command: ['npm', 'run', 'bench', '--', '--quick'], times: 3, read: readBench },
   { name: 'idle', command: ['npm', 'run', 'bench', '--', '--idle'], read: (said) => said.flatMap(jsonLines)[0] },
@@ -82,6 +83,12 @@ function readProving([said]) {
     failed: report.numFailedTests,
     hammer: written(said, 'hammer'),
   };
+}
+
+/** @param {readonly Said[]} said */
+function readFaults([said]) {
+  const { outages } = written(said, 'outages');
+  return { outages, allAtOnce: written(said, 'all-at-once') };
 }
 
 /** @param {readonly Said[]} said */

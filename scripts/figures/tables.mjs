@@ -44,7 +44,7 @@ export async function withTables(document, text, figures) {
 }
 
 /** @param {Figures} figures */
-function killed({ demo, proving, model, bench, idle }) {
+function killed({ demo, proving, faults, model, bench, idle }) {
   return table(
     ['what', 'how', 'outcome'],
     [
@@ -70,6 +70,22 @@ function killed({ demo, proving, model, bench, idle }) {
           `${hammer.clients} clients cancel, pause, resume, retry and complete ${hammer.runs} runs at once for ${hammer.seconds} s: ${n(hammer.operations)} operations`,
         ({ hammer }) =>
           `${hammer.deadlocks} deadlocks, ${hammer.stranded} stranded runs, ${hammer.openTransactions} open transactions`,
+      ),
+      row(
+        faults,
+        '`npm run faults`',
+        ({ allAtOnce: { restarts, backends, fullServerMs, readOnlyMs, fullDiskMs } }) =>
+          `steps with one attempt each, and a database that restarts ${n(restarts)} times, ends ${n(backends)} sessions, refuses connections for ${seconds(fullServerMs)}, only reads for ${seconds(readOnlyMs)} and is full for ${seconds(fullDiskMs)}`,
+        ({ allAtOnce: { completed, entries, charged } }) =>
+          `${n(completed)} steps completed, ${n(entries)} ledger rows, ${charged} attempts charged`,
+      ),
+      row(
+        faults,
+        'the same',
+        ({ outages }) =>
+          `${n(outages.length)} outages ([docs/operations/outages.md](docs/operations/outages.md)) under a worker, a client and an operator`,
+        ({ outages }) =>
+          `all work done, once, uncharged; the next step completes ${seconds(Math.max(...outages.map((/** @type {any} */ one) => one.recoveredMs)))} after the end at the latest`,
       ),
       row(
         model,
@@ -108,7 +124,7 @@ function versions({ compat }) {
   /** @param {string} column */
   const tried = (column) =>
     compat
-      ? [...new Set(compat.figures.cells.map((/** @type {any} */ cell) => cell[column]))]
+      ? [...new Set(compat.figures.cells.flatMap((/** @type {any} */ cell) => cell[column] ?? []))]
           .toSorted((a, b) => String(a).localeCompare(String(b), 'en', { numeric: true }))
           .join(', ')
       : NOT_MEASURED;
@@ -145,6 +161,11 @@ function table(head, rows) {
 /** @param {number} count */
 function n(count) {
   return count.toLocaleString('en-US');
+}
+
+/** @param {number} ms */
+function seconds(ms) {
+  return `${Number((ms / 1000).toFixed(1))} s`;
 }
 
 /** @param {{ least: number, most: number }} ends */

@@ -2,6 +2,7 @@ import { sleep } from '#cyclone/model/timer.js';
 import { fillDisk, makeReadOnly, refuseRole } from './outages.js';
 import { LONG_PROGRAMME } from './programme.js';
 import { Stage } from './stage.js';
+import { tellFigures } from '../support/figures.js';
 
 /** How much of each, in `npm run faults` and in `npm test`. */
 const [STEPS, RESTARTS, BACKENDS, FULL_SERVER_MS, READ_ONLY_MS, FULL_DISK_MS] = LONG_PROGRAMME
@@ -60,10 +61,17 @@ it(`R39: with one attempt each, ${STEPS} steps write ${STEPS} entries through re
   await stage.until(`select count(*) = ${STEPS} and bool_and(finished_at is not null) from cyclone_runs`);
   await application.worker.stop();
   expect(await stage.problems()).toEqual([]);
-  expect(
-    await stage.sql(
-      `select count(*)::int as completed, sum(s.attempt - 1)::int as charged, (select count(*)::int from ledger) as entries
-         from cyclone_steps s where s.state = 'completed'`,
-    ),
-  ).toEqual([{ completed: STEPS, charged: 0, entries: STEPS }]);
+  const outcome = await stage.sql(
+    `select count(*)::int as completed, sum(s.attempt - 1)::int as charged, (select count(*)::int from ledger) as entries
+       from cyclone_steps s where s.state = 'completed'`,
+  );
+  tellFigures('all-at-once', {
+    restarts: RESTARTS,
+    backends: BACKENDS,
+    fullServerMs: FULL_SERVER_MS,
+    readOnlyMs: READ_ONLY_MS,
+    fullDiskMs: FULL_DISK_MS,
+    ...outcome[0],
+  });
+  expect(outcome).toEqual([{ completed: STEPS, charged: 0, entries: STEPS }]);
 });
