@@ -19,7 +19,6 @@ export const PROGRAMMES = [
   { name: 'model', command: ['npm', 'run', 'model'], read: ([said]) => written(said, 'model') },
   { name: 'bench', command: ['npm', 'run', 'bench', '--', '--quick'], times: 3, read: readBench },
   { name: 'idle', command: ['npm', 'run', 'bench', '--', '--idle'], read: (said) => said.flatMap(jsonLines)[0] },
-  { name: 'compat', command: ['npm', 'run', 'test:compat'], read: ([said]) => written(said, 'compat') },
 ];
 
 /** Runs a command as a user would, shows what it says, and keeps it. Rejects when it fails.

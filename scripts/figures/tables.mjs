@@ -12,7 +12,7 @@ const NOT_MEASURED = 'not measured yet';
  * @type {Readonly<Record<string, Readonly<Record<string, (figures: Figures) => string>>>>}
  */
 export const DOCUMENTS = {
-  'README.md': { killed, versions },
+  'README.md': { killed },
   'bench/README.md': { ratios },
 };
 
@@ -110,27 +110,6 @@ function killed({ demo, proving, faults, model, bench, idle }) {
           `${statementsPerSecond.toFixed(1)} statements a second, ${(coreShare * 100).toFixed(1)} % of a core`,
       ),
     ],
-  );
-}
-
-/** @param {Figures} figures */
-function versions({ compat }) {
-  const needs = [
-    ['Node', '20.19 or later', 'Node'],
-    ['NestJS', '11, 12', 'Nest'],
-    ['TypeORM', '0.3.20 or later, 1.x', 'TypeORM'],
-    ['Postgres', '14 to 18', 'PostgreSQL'],
-  ];
-  /** @param {string} column */
-  const tried = (column) =>
-    compat
-      ? [...new Set(compat.figures.cells.flatMap((/** @type {any} */ cell) => cell[column] ?? []))]
-          .toSorted((a, b) => String(a).localeCompare(String(b), 'en', { numeric: true }))
-          .join(', ')
-      : NOT_MEASURED;
-  return table(
-    ['needs', 'versions', 'tried'],
-    needs.map(([name = '', supported = '', column = '']) => [name, supported, tried(column)]),
   );
 }
 

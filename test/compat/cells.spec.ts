@@ -1,3 +1,6 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { ROOT } from '../structure/source-files.js';
 import { CELLS, versionsOf } from './cells.mjs';
 
 /** `0.3.31` is 0.3 and `1.1.1` is 1: what may break. */
@@ -24,5 +27,11 @@ describe('the cells of npm run test:compat', () => {
   it('try every PostgreSQL that is supported (F36)', () => {
     const tried = new Set(rows.map(({ PostgreSQL }) => major(PostgreSQL)));
     expect([...tried].toSorted()).toEqual(['14', '15', '16', '17', '18']);
+  });
+
+  it('are what the README says was tried', () => {
+    const [table = ''] = /\| needs .*?\n\n/s.exec(readFileSync(join(ROOT, 'README.md'), 'utf8')) ?? [];
+    const versions = [...new Set(rows.flatMap((row) => Object.values(row)))];
+    expect(versions.filter((version) => !table.includes(version))).toEqual([]);
   });
 });

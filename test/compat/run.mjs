@@ -50,8 +50,6 @@ try {
     }
   }
   console.table(results);
-  const { CYCLONE_FIGURES: figures } = process.env;
-  if (figures) await writeFile(join(figures, 'compat.json'), JSON.stringify({ cells: results }));
   process.exitCode = results.every(({ result }) => result === 'passed') ? 0 : 1;
 } finally {
   await rm(folder, { recursive: true, force: true });

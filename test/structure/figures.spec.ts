@@ -3,8 +3,6 @@ import { join } from 'node:path';
 import { newestMigration } from '../../scripts/figures/newest-migration.mjs';
 import { PROGRAMMES } from '../../scripts/figures/programmes.mjs';
 import { DOCUMENTS, readFigures, withTables } from '../../scripts/figures/tables.mjs';
-import { CELLS } from '../compat/cells.mjs';
-import { RECIPES } from '../compat/recipes.mjs';
 import { ROOT } from './source-files.js';
 
 const figures = readFigures(ROOT);
@@ -28,11 +26,5 @@ describe('the figures of the documents (F44)', () => {
       machine: expect.objectContaining({ cores: expect.any(Number), node: expect.any(String) }),
       figures: expect.any(Object),
     });
-  });
-
-  it('of the versions that were tried name the cells that there are', () => {
-    const cells: { cell: string }[] = figures['compat']?.figures.cells ?? [];
-    const tried = cells.map(({ cell }) => cell);
-    expect(tried).toEqual([...CELLS, ...RECIPES].map(({ name }) => name));
   });
 });
