@@ -52,8 +52,8 @@ it('a hook that waits for a run which only the worker of this process could end 
     }
   }
   const started = apps.start({ providers: [Hasty] });
-  const line = await logged(/has been waited for/);
-  expect(line).toContain(`Run ${waiting?.id} has been waited for for 5 s`);
+  const line = await logged(/Somebody has waited/);
+  expect(line).toContain(`Somebody has waited 5 s for run ${waiting?.id}`);
   expect(line).toMatch(/worker of this process starts only when every onModuleInit and onApplicationBootstrap/);
   await waiting?.cancel();
   const app = await started;

@@ -45,8 +45,9 @@ export interface BulkFlags {
   readonly all?: boolean;
 }
 
-/** What a command says at the end of a dry run. */
-export const NOTHING_CHANGED = 'Nothing was changed: say --yes to do it.';
+/** What a command says at the end of a dry run. @param everything whether no filter was given, so that the change wants `--all` too */
+export const nothingChanged = (everything: boolean): string =>
+  `Nothing was changed: say --yes${everything ? ' --all' : ''} to do it.`;
 export const reason = (): Option => new Option('--reason <text>', 'why; kept with the change and in the audit');
 export const attempts = (): Option =>
   new Option('--attempts <n>', 'attempts to grant on top of those that are left').argParser(whole);

@@ -10,7 +10,7 @@ import { actorOf } from '../operator.js';
 import { writePages } from '../output/pages.js';
 import { Progress } from '../output/progress.js';
 import { RowWriter, time, type Listing } from '../output/rows.js';
-import { addBulk, attempts, duration, NOTHING_CHANGED, whole, type BulkFlags } from '../values.js';
+import { addBulk, attempts, duration, nothingChanged, whole, type BulkFlags } from '../values.js';
 
 interface FilterOptions {
   readonly kind?: string;
@@ -69,8 +69,10 @@ export function addDeadLetters(program: Command, shell: Shell): void {
     .action(
       operate<RequeueOptions>(shell, async ({ operator, options }) => {
         const dryRun = !options.yes;
+        const filter = filterOf(options);
+        const isEverything = Object.values(filter).every((value) => value === undefined);
         // The library refuses a change without a filter that does not say --all.
-        const query = { ...filterOf(options), limit: options.limit, all: options.all } as RetryExhaustedQuery<boolean>;
+        const query = { ...filter, limit: options.limit, all: options.all } as RetryExhaustedQuery<boolean>;
         const writer = new RowWriter<Requeued>(options.format, REQUEUED);
         await interruptible(shell, async (signal) => {
           const asked = { additionalAttempts: options.attempts, dryRun, signal };
@@ -95,7 +97,7 @@ export function addDeadLetters(program: Command, shell: Shell): void {
             writer.end();
             const verb = dryRun ? 'Would requeue' : 'Requeued';
             shell.say(`${verb} ${reopened} run(s)${skipped > 0 ? `, skipped ${skipped} that cannot be retried` : ''}.`);
-            if (dryRun) shell.say(NOTHING_CHANGED);
+            if (dryRun) shell.say(nothingChanged(isEverything));
           }
         });
       }),

@@ -6,7 +6,7 @@ import { interruptible } from '../interrupt.js';
 import { actorOf } from '../operator.js';
 import { Progress } from '../output/progress.js';
 import { RowWriter, writeFields, type Listing } from '../output/rows.js';
-import { addBulk, duration, NOTHING_CHANGED, reason, whole, type BulkFlags } from '../values.js';
+import { addBulk, duration, nothingChanged, reason, whole, type BulkFlags } from '../values.js';
 
 interface RepairFlags extends BulkFlags {
   readonly batch: number;
@@ -50,7 +50,7 @@ export function addMaintenance(program: Command, shell: Shell): void {
           progress.end();
           writer.end();
           shell.say(dryRun ? `Found ${runs} run(s) to repair.` : `Repaired ${runs} run(s).`);
-          if (dryRun && runs > 0) shell.say('Nothing was changed: say --yes --all to do it.');
+          if (dryRun && runs > 0) shell.say(nothingChanged(true));
         });
       }),
     );
@@ -85,7 +85,8 @@ export function addMaintenance(program: Command, shell: Shell): void {
         progress.end();
         const { runs, steps, blocked } = last;
         writeFields(options.format, { runs, steps, blocked: blocked.length }, { json: last });
-        if (!options.yes) shell.say(NOTHING_CHANGED);
+        const isEverything = options.olderThan === undefined && options.defaultAge === undefined;
+        if (!options.yes) shell.say(nothingChanged(isEverything));
       }),
     );
 }

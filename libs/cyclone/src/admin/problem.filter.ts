@@ -4,7 +4,7 @@ import { HttpAdapterHost } from '@nestjs/core';
 import { secretsOf, withoutSecrets } from '../model/redact.js';
 import { internalProblem, problemOf } from './problem.js';
 
-/** Answers whatever a guard or a route throws with RFC 9457, and keeps what callers must not see in the log (S17). */
+/** Answers whatever a guard or a route throws with RFC 9457, and keeps what callers must not see in the log. */
 @Catch()
 export class ProblemFilter implements ExceptionFilter {
   private readonly logger = new Logger('Cyclone admin');

@@ -94,7 +94,7 @@ export function problemOf(thrown: unknown): Problem | undefined {
   return isHttpException(thrown) ? ofHttp(thrown) : undefined;
 }
 
-/** What does not pass by itself is a fault: it belongs into the log. The words of the server may quote values (S17). */
+/** What does not pass by itself is a fault: it belongs into the log. The words of the server may quote values. */
 function ofDatabase({ transient, sqlState }: DatabaseError): Problem | undefined {
   if (!transient) return undefined;
   return known('CYCLONE_DATABASE', `The database answered with SQLSTATE ${sqlState}. Try again later.`);

@@ -53,7 +53,7 @@ export function resolveAdminOptions(given: CycloneAdminOptions | undefined): {
 function checkOption(one: Partial<CycloneAdminOptions>): void {
   const { path, guards, name, imports } = one;
   if (path !== undefined && (typeof path !== 'string' || !PATH.test(path) || /(^|\/)\.\.?(\/|$)/.test(path))) {
-    // At '/' the routes of the application would be among them (S16).
+    // At '/' the routes of the application would be among them.
     throw new InvalidOptionError('path', "must be a path like 'admin' or 'internal/cyclone', without parameters.");
   }
   if (guards !== undefined && !(Array.isArray(guards) && guards.every(isGuard))) {

@@ -24,7 +24,7 @@ export const flag: Schema = { type: 'boolean' };
 /** Any JSON. */
 export const anything: Schema = {};
 export const time: Schema = { type: 'string', format: 'date-time' };
-/** A bigint of the database: JavaScript would round a JSON number of this size (S62). */
+/** A bigint of the database: JavaScript would round a JSON number of this size. */
 export const idText: Schema = { type: 'string', pattern: '^[0-9]+$' };
 
 export const oneOf = (values: readonly string[]): Schema => ({ type: 'string', enum: values });

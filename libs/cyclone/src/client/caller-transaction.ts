@@ -35,7 +35,7 @@ export function callerTransaction(tx: EntityManager | QueryRunner, connections: 
   return runner;
 }
 
-/** The last call on each runner: a connection takes one query at a time (S41). */
+/** The last call on each runner: a connection takes one query at a time. */
 const lastCalls = new WeakMap<QueryRunner, Promise<unknown>>();
 
 /** A transaction whose connection is gone is rolled back, and the submit with it. */

@@ -38,7 +38,7 @@ export class DatabaseError extends CycloneError {
   ) {
     const sqlState = sqlStateOf(cause) ?? '';
     const fault = faultOf(cause);
-    // Servers quote values in their messages, and may be asked for the driver's error where that does no harm (S17).
+    // Servers quote values in their messages, and may be asked for the driver's error where that does no harm.
     const message = withoutSecrets(cause instanceof Error ? cause.message : String(cause), secretsOf(cause));
     super(`The database refused the ${operation} (SQLSTATE ${sqlState}): ${message}. ${REMEDIES[fault]}`, { cause });
     this.sqlState = sqlState;

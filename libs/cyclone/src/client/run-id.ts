@@ -4,7 +4,7 @@ import { RunNotFoundError } from '../model/errors/run-errors.js';
 const LARGEST = 2n ** 63n - 1n;
 
 /**
- * Gives a run id back when a run can have it: a bigint of at least 1 as decimal digits (R1, S62).
+ * Gives a run id back when a run can have it: a bigint of at least 1 as decimal digits (R1).
  * @throws InvalidOptionError for what is no whole number in a string
  * @throws RunNotFoundError for a number that no run has
  */

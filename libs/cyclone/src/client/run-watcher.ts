@@ -122,7 +122,7 @@ export class RunWatcher {
   private warn(runId: string): void {
     const reason = this.holdUp();
     if (reason !== undefined)
-      this.logger.warn(`Run ${runId} has been waited for for ${PATIENCE_MS / 1_000} s, and ${reason}`);
+      this.logger.warn(`Somebody has waited ${PATIENCE_MS / 1_000} s for run ${runId}, and ${reason}`);
   }
 
   private add(runId: string, waiter: Waiter): void {

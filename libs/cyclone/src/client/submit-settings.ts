@@ -11,7 +11,7 @@ import { isStorable } from '../model/storable-text.js';
 /** The index on keys takes no more. */
 const MAX_KEY_BYTES = 512;
 const MAX_TAG_BYTES = 64 * 1024;
-/** A text without a zone means another moment on every machine (S66). */
+/** A text without a zone means another moment on every machine. */
 const ISO_WITH_ZONE = /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d(?::?\d\d)?)$/;
 
 const SUBMIT_OPTIONS = [

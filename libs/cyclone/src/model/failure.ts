@@ -19,7 +19,7 @@ export interface Failure {
 const FAULTS: ReadonlySet<unknown> = new Set(['TypeError', 'ReferenceError', 'RangeError', 'SyntaxError']);
 
 /**
- * Classifies what a handler threw (R15, R16). It never throws, whatever it is given, and lets no query parameter through (S17).
+ * Classifies what a handler threw (R15, R16). It never throws, whatever it is given, and lets no query parameter through.
  * @param options.permanent the engine itself knows that no retry can help, as with an output that was refused
  */
 export function describeFailure(thrown: unknown, options: { readonly permanent?: boolean } = {}): Failure {
@@ -68,7 +68,7 @@ function isFault(thrown: object): boolean {
   return !(name === 'TypeError' && isCode(read(read(thrown, 'cause'), 'code')));
 }
 
-/** A thrown value that is no Error: a string as it is, anything else as JSON (S15). */
+/** A thrown value that is no Error: a string as it is, anything else as JSON. */
 function describeValue(value: unknown): string {
   if (typeof value === 'object' && value !== null) {
     try {

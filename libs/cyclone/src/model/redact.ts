@@ -18,7 +18,7 @@ const MAX_DEPTH = 8;
 /** How many errors, causes and members of causes. */
 const MAX_ERRORS = 200;
 
-/** Query parameters and value-quoting messages of a database error, or of one among its causes and members (S17). Never throws. */
+/** Query parameters and value-quoting messages of a database error, or of one among its causes and members. Never throws. */
 export function secretsOf(thrown: unknown): Secrets {
   const values = new Set<string>();
   const messages: (readonly [string, string])[] = [];

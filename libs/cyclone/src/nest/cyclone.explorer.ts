@@ -70,7 +70,7 @@ export class CycloneExplorer {
           if (types.isGeneratorFunction(own)) found.problems.push(generatorProblem(method.where));
           this.addHandler(method, lookup.metadata, found);
         }
-        // An override that is not decorated loses the handler, unless the class is provided for the one that has it (S26).
+        // An override that is not decorated loses the handler, unless the class is provided for the one that has it.
         else if (!host.prototypes.slice(index + 1).some((token) => servesAs(token, key, lookup.metadata))) {
           found.problems.push(overrideProblem(lookup, key));
         }

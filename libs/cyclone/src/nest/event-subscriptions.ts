@@ -4,7 +4,7 @@ import type { DiscoveredListener } from './discovery.js';
 
 type Methods = Record<string | symbol, (event: CycloneEvent) => unknown>;
 
-/** Connects the listeners of an application to the events of one Cyclone. A listener harms nobody, whatever it does (R21, S48). */
+/** Connects the listeners of an application to the events of one Cyclone. A listener harms nobody, whatever it does (R21). */
 export class EventSubscriptions {
   private readonly connected = new Map<object, Set<string | symbol>>();
 

@@ -51,7 +51,7 @@ export class WorkerPool {
   }
 
   /**
-   * Begins to execute steps. Does nothing when it runs already, or when the application shuts down (S23).
+   * Begins to execute steps. Does nothing when it runs already, or when the application shuts down.
    * @throws InvalidOptionError with `worker: false`, and whatever refuses the start of the application (R22)
    */
   async start(): Promise<void> {

@@ -74,7 +74,7 @@ export class CompletionStore {
   /**
    * Checks deferred constraints, completes the step and commits, all in one message: nothing can come between the completion and
    * its commit, and the run's lock is held for no round trip. `committed` is false when the server answered the commit with a
-   * rollback, as it does for a transaction that is aborted (S5).
+   * rollback, as it does for a transaction that is aborted.
    * Rejects with SQLSTATE CY001, CY002 or CY010 when the completion is refused; then nothing is committed.
    */
   async finish(

@@ -25,7 +25,7 @@ const A_CALL = 'call of the engine';
 /** A connection that its holder keeps for as long as it likes. */
 export interface HeldSession {
   readonly session: Session;
-  /** Gives it back; `broken` cuts it instead, so that nobody inherits a doubtful state (S6). */
+  /** Gives it back; `broken` cuts it instead, so that nobody inherits a doubtful state. */
   release(broken?: boolean): Promise<void>;
 }
 
@@ -184,7 +184,7 @@ const acquired = new WeakMap<RawClient, number>();
 
 /**
  * Gives every new client of a pool a listener for errors. The pool takes its own away before TypeORM adds one, and a connection
- * that the server ends in that moment would end the process (S3).
+ * that the server ends in that moment would end the process.
  */
 function protect(pool: DriverPool | undefined): void {
   if (!pool || protectedPools.has(pool)) return;

@@ -62,7 +62,7 @@ function typeOf({ event }: EngineRow): string {
 }
 
 /**
- * Where events of this process meet their listeners (R33). A listener that throws is reported and harms nobody (R21, S48).
+ * Where events of this process meet their listeners (R33). A listener that throws is reported and harms nobody (R21).
  */
 export class EventHub {
   private readonly listeners = new Set<EventListener>();

@@ -18,7 +18,7 @@ export function checkSchemaName(name: unknown, option = 'schema'): string {
 }
 
 /**
- * A name as SQL identifier. The only place that makes one (S61).
+ * A name as SQL identifier. The only place that makes one.
  *
  * @throws InvalidOptionError when Postgres would not keep the name as it is
  */

@@ -157,7 +157,7 @@ async function run(query: Query, name: string, sql: string): Promise<void> {
   }
 }
 
-/** Lends one connection to the work; a DataSource's own is given back, or cut when its state is in doubt (S6). */
+/** Lends one connection to the work; a DataSource's own is given back, or cut when its state is in doubt. */
 async function withQuery<T>(target: DataSource | MigrationClient, work: (query: Query) => Promise<T>): Promise<T> {
   if (!('createQueryRunner' in target)) {
     if ('totalCount' in target)

@@ -37,7 +37,7 @@ export async function rawClientOf(runner: QueryRunner): Promise<RawClient> {
 
 /**
  * Cuts a connection whose state is in doubt. The pool throws such a client away when it is released, so nobody inherits an
- * open transaction (S6); a query that still waits for its answer is rejected at once.
+ * open transaction; a query that still waits for its answer is rejected at once.
  */
 export function destroyClient(client: RawClient): void {
   client.end().catch(() => undefined); // it cannot be ended twice or while it breaks, and that is just as well

@@ -2,7 +2,7 @@ import type { RunState, StepState } from '../model/states.js';
 import { quoteIdentifier } from './identifier.js';
 import { checkedStatement, type Session, type Statement } from './session.js';
 
-/** A run as cyclone_v_runs shows it. Times are ISO 8601 texts of the database's clock, with microseconds (S31). */
+/** A run as cyclone_v_runs shows it. Times are ISO 8601 texts of the database's clock, with microseconds. */
 export interface RunRecord {
   readonly id: string;
   readonly workflow: string;
@@ -122,7 +122,7 @@ export class RunStore {
     return row?.[0] == null ? undefined : (JSON.parse(row[0]) as RunRecord);
   }
 
-  /** The steps of a run, by node; run ids as strings (S62). */
+  /** The steps of a run, by node; run ids as strings. */
   async runSteps(session: Session, runId: string): Promise<StepRecord[]> {
     const rows = await session.rows(this.steps, [runId]);
     return rows.map(([json]) => ({ ...(JSON.parse(json ?? '{}') as StepRecord), run_id: runId }));

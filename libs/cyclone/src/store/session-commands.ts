@@ -36,7 +36,7 @@ export async function unnameSession(session: Session): Promise<void> {
   await session.script('unnameSession', 'reset application_name; reset default_transaction_isolation');
 }
 
-/** Begins to listen, outside any transaction: a listener inside one would fill the server's notification queue (S82). */
+/** Begins to listen, outside any transaction: a listener inside one would fill the server's notification queue. */
 export async function listenOn(client: RawClient, channel: string): Promise<void> {
   await client.query({ text: `listen ${quoteIdentifier(channel)}` });
 }

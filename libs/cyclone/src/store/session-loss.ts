@@ -6,7 +6,7 @@ const losses = new WeakMap<RawClient, Error>();
 
 /**
  * Keeps what ends a connection while nobody uses it: the server says why only once, before it hangs up, and a later statement learns
- * no more than that the client is of no use. Without a listener a lost connection would also end the process (S3).
+ * no more than that the client is of no use. Without a listener a lost connection would also end the process.
  */
 export function watchLoss(client: RawClient): void {
   if (watched.has(client)) return;

@@ -62,7 +62,7 @@ export class StepContextImpl extends StepContext {
   }
 
   /**
-   * @throws LeaseLostError when the step is no longer this worker's (S59)
+   * @throws LeaseLostError when the step is no longer this worker's
    * @throws CompletionTransactionError when the handler has returned (R13)
    */
   override async completionTx(): Promise<EntityManager> {

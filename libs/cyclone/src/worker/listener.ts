@@ -9,7 +9,7 @@ const FIRST_PAUSE_MS = 200;
 const LONGEST_PAUSE_MS = 30_000;
 
 /**
- * Hears what other processes tell, on a connection of its own that is never inside a transaction (S82). A hint only: without it,
+ * Hears what other processes tell, on a connection of its own that is never inside a transaction. A hint only: without it,
  * or behind a pooler that swallows notifications, the worker finds its work by polling.
  */
 export class Listener {

@@ -11,7 +11,7 @@ export interface WorkerLogger {
   forStep?(runId: string, node: string): StepLogger;
 }
 
-/** At most one line in this time, whatever goes wrong (R21, S38). */
+/** At most one line in this time, whatever goes wrong (R21). */
 const QUIET_MS = 1_000;
 
 /** Logs what goes wrong in the background: never more than a line a second, never a query parameter, and never throwing. */

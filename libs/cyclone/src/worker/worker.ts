@@ -18,7 +18,7 @@ export interface WorkerHealth {
   readonly healthy: boolean;
   /**
    * What keeps it from that, each a sentence that says what to do: no connection for a lane, a session that may not write, a call without an
-   * answer, renewals (S22) or housekeeping that do not succeed, slots taken by handlers that ignore their signal.
+   * answer, renewals or housekeeping that do not succeed, slots taken by handlers that ignore their signal.
    */
   readonly problems: readonly string[];
   /** Steps whose lease it holds. */
@@ -55,7 +55,7 @@ export class Worker {
 
   /**
    * Begins to work, in the async context of the call (C11). It does not wait for the database: when that does not answer, the
-   * worker logs it and keeps trying, and begins when it can (S38, S39). A worker that runs already goes on.
+   * worker logs it and keeps trying, and begins when it can. A worker that runs already goes on.
    * @throws InvalidOptionError when the DataSource's pool is too small (C14)
    */
   async start(): Promise<void> {

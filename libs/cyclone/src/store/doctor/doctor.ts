@@ -10,8 +10,8 @@ import { workChecks } from './work-checks.js';
 export type { Finding } from './finding.js';
 
 /**
- * Examines a Cyclone: the server, the schema and the work in it, and says about each finding what to do. Changes nothing but the memory
- * of the check for stranded runs. Each check stands alone: one that fails is a finding by itself.
+ * Examines a Cyclone: the server, the schema and the work in it, and says about each finding what to do. Changes nothing.
+ * Each check stands alone: one that fails is a finding by itself.
  *
  * @param session on a connection with the role of the workers, outside a transaction
  */

@@ -36,7 +36,7 @@ export const checkSession: Check = async ({ query }) => {
     : ok('session', 'Sessions of this role can write, and have the settings that the engine needs.');
 };
 
-/** A role, database or server that has no connection left: whoever loses one of his gets no other. */
+/** A role or database that has no connection left: whoever loses one of his gets no other. */
 export const checkConnectionLimits: Check = async ({ query }) => {
   const rows = await query(
     `select format('role %s', r.rolname) as whose, r.rolconnlimit as most, count(*)::int as used

@@ -8,7 +8,8 @@ const LONGEST_PAUSE_MS = 2_000;
 
 /**
  * Decides a commit whose answer was lost (C4): asks the database until it is committed or aborted. A session that hangs in it is ended.
- * @param completes whether it was the engine's, so that the step has completed if and only if it is committed Undefined when `signal` aborts first: then nobody here can know.
+ * @param completes whether it was the engine's, so that the step has completed if and only if it is committed
+ * @returns undefined when `signal` aborts first: then nobody here can know
  */
 export async function decideCommit(
   engine: Engine,

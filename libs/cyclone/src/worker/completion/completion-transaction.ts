@@ -240,7 +240,7 @@ export class CompletionTransaction {
     }
   }
 
-  /** Rolls back; a connection on which that does not work, or that met a fault of its own, is cut, so that nobody inherits it (S6). */
+  /** Rolls back; a connection on which that does not work, or that met a fault of its own, is cut, so that nobody inherits it. */
   private async undo(): Promise<void> {
     let broken = this.interruption !== undefined;
     try {
@@ -271,7 +271,6 @@ export class CompletionTransaction {
     }
   }
 
-  /** Closes the transaction to the handler and waits until nothing of it is under way. */
   /** Takes no more statements and awaits those under way. Never rejects. */
   async close(): Promise<void> {
     if (this.state === 'usable') this.state = 'closed';

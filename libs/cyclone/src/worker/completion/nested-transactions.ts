@@ -9,7 +9,7 @@ interface Level {
 const innermost = new AsyncLocalStorage<Level>();
 
 /**
- * Makes nested transactions of one manager that are started side by side take turns (S29): TypeORM names savepoints by depth, so
+ * Makes nested transactions of one manager that are started side by side take turns: TypeORM names savepoints by depth, so
  * overlapping ones would release and roll back each other's. One inside another goes on at once.
  */
 export function serializeNested(manager: EntityManager): void {

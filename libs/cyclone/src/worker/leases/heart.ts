@@ -161,7 +161,7 @@ export class Heart {
 
   private async connect(): Promise<Session> {
     const client = await this.body.connect(Math.min(this.options.leaseTtlMs / BEATS, LONGEST_CONNECT_MS));
-    client.on('error', () => this.onLost(client)); // without a listener it would end the process (S3)
+    client.on('error', () => this.onLost(client)); // without a listener it would end the process
     this.client = client;
     if (this.stopping.signal.aborted) destroyClient(client);
     const session = new Session(client, { preparedStatements: this.options.preparedStatements });
