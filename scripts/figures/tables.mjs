@@ -93,7 +93,7 @@ function killed({ demo, proving, faults, model, bench, idle }) {
         ({ sequences, storms }) =>
           `${n(sequences)} random lives of runs and ${n(storms)} storms beside a model of the rules`,
         ({ rows, least }) =>
-          `each of the ${n(rows)} rows of the state machine taken at least ${n(least)} times, all alike`,
+          `each of the ${n(rows)} rows of the state machine that operations can take today was taken, at least ${n(least)} times, all alike`,
       ),
       row(
         bench,
