@@ -1,3 +1,4 @@
+import { sleep } from '#cyclone/model/timer.js';
 import { chain, dropTemplate, Fixture, job } from '../worker/fixture.js';
 
 let fixture: Fixture;
@@ -7,6 +8,8 @@ afterAll(dropTemplate);
 const TABLES = ['cyclone_runs', 'cyclone_steps', 'cyclone_deps'];
 const RUNS = 1_500;
 const STEPS_OF_A_RUN = 3;
+/** It is about 25; housekeeping reads more on a slow machine. A step that read all others would read thousands. */
+const MOST_READS = 100;
 
 /** How many rows of the engine's tables were read, and how many versions of steps were written. */
 async function work(): Promise<{ reads: number; writes: number }> {
@@ -33,14 +36,15 @@ describe('a worker whose plans were made on empty tables (C1)', () => {
       await fixture.idle();
     }
     const before = await work();
+    const completed = fixture.stepEvents('completed').length + RUNS * STEPS_OF_A_RUN;
     await fixture.submit(...Array.from({ length: RUNS }, () => chain(['work', 'work', 'work'])));
-    await fixture.idle();
+    while (fixture.stepEvents('completed').length < completed) await sleep(10); // asking the tables would count as reads
     // Sessions report what they have done a moment later.
     await fixture.until(
       `select sum(n_tup_upd) >= $1::bigint from pg_stat_user_tables where relname = 'cyclone_steps'`,
       [before.writes + RUNS * STEPS_OF_A_RUN * 2 - RUNS],
     );
     const after = await work();
-    expect((after.reads - before.reads) / (RUNS * STEPS_OF_A_RUN)).toBeLessThan(35);
+    expect((after.reads - before.reads) / (RUNS * STEPS_OF_A_RUN)).toBeLessThan(MOST_READS);
   });
 });
