@@ -19,10 +19,11 @@ begin
     insert into cyclone_marks as m (name, at) values ('clock_was', v_was), ('clock_is', p_now)
       on conflict (name) do update set at = excluded.at;
     update cyclone_workers w set last_seen_at = p_now where w.last_seen_at > p_now;
-    -- Of live workers these are renewed anyway; of dead ones they must expire.
+    -- Of live workers these are renewed anyway; of dead ones they must expire. After a small jump a lease that was given since then may look
+    -- as old, and must not be shortened: so leases stay, and those of dead workers end later by as much.
     update cyclone_steps s set lease_expiry = s.lease_expiry - (v_was - p_now)
       from (select l.run_id, l.node from cyclone_steps l
-             where l.state = 'running' and l.lease_expiry >= v_was order by l.run_id, l.node for no key update skip locked) l
+             where l.state = 'running' and l.lease_expiry >= v_was and v_was > p_now + interval '5 minutes' order by l.run_id, l.node for no key update skip locked) l
      where s.run_id = l.run_id and s.node = l.node;
   end if;
 

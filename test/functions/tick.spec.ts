@@ -155,6 +155,21 @@ describe('a tick', () => {
     expect(await db.value(`select count(*)::int from cyclone_marks where name like 'clock%'`)).toBe(0);
   });
 
+  it('does not shorten a lease that was given since the clock was set back a little (F52, R18)', async () => {
+    await database.moveClock(25_000);
+    await register();
+    await tick();
+    await database.moveClock(0);
+    await db.submit({ a: [] });
+    await db.claim({ leaseMs: 30_000 });
+    expect((await tick()).map(({ event }) => event)).toContain('clock_set_back');
+    expect(
+      await db.value(
+        `select lease_expiry > cyclone_now() + interval '20 s' from cyclone_steps where state = 'running'`,
+      ),
+    ).toBe(true);
+  });
+
   it('judges nobody while its process has not been connected for long enough (C8)', async () => {
     await register();
     await db.submit({ expired: [] }, { deadlineMs: 1_000 });
